@@ -1,0 +1,49 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help demo test test-all check bench clean
+
+help:  ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' Makefile | expand -t 16
+
+demo: $(VENV)/.core  ## a small problem with cheap and trusted labels, start to finish
+	$(BIN)/python -m polyfid.demo
+
+test: $(VENV)/.dev  ## the tests, without the slow ones
+	$(ONE_THREAD) $(BIN)/python -m pytest -q -n 2 -m "not slow"
+
+test-all: $(VENV)/.dev  ## all tests
+	$(ONE_THREAD) $(BIN)/python -m pytest -q -n 2
+
+check: $(VENV)/.dev  ## lint, format, types and the order of imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q tests/test_layers.py
+
+bench: $(VENV)/.core  ## the benchmarks
+	$(BIN)/python -m benchmarks
+
+clean:  ## remove the environment, caches and builds
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Two stamps: the library alone, and the library with all that testing and checking need.
+$(VENV)/.core: EXTRAS :=
+$(VENV)/.dev: EXTRAS := [test,dev]
+$(VENV)/.core $(VENV)/.dev: pyproject.toml | $(BIN)/pip
+	@echo "Installing polyfid$(EXTRAS) into $(VENV)"
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable ".$(EXTRAS)"
+	@touch $(VENV)/.core $@
+
+$(BIN)/pip:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "polyfid needs Python 3.11 or newer, and $(PYTHON) is not one." \
+			"Name another: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@echo "Creating $(VENV)"
+	@$(PYTHON) -m venv $(VENV)

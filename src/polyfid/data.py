@@ -1,0 +1,199 @@
+"""Points, levels of fidelity and their names: what comes in is checked and put in order here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+Levels = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Points:
+    """Points at levels, sorted by level: ``x`` (n, d) and ``level`` (n,) from 0, the least trusted."""
+
+    x: Array
+    level: NDArray[np.intp]
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def segments(self) -> list[tuple[int, slice]]:
+        """The rows of each level that occurs, as slices."""
+        present, start = np.unique(self.level, return_index=True)
+        stops = [*start[1:], len(self.level)]
+        return [
+            (int(t), slice(int(a), int(b))) for t, a, b in zip(present, start, stops, strict=True)
+        ]
+
+    @staticmethod
+    def sort(x: Array, level: NDArray[np.intp]) -> tuple[Points, NDArray[np.intp]]:
+        """Points in order of level, and the order (rows of the same level keep theirs)."""
+        order = np.argsort(level, kind="stable")
+        return Points(np.ascontiguousarray(x[order]), level[order]), order
+
+
+class FidelityArray(np.ndarray):
+    """An array of level names that remembers their order, least trusted first.
+
+    `stack_levels` returns one; slicing keeps the order, so that ``levels`` need not be repeated.
+    """
+
+    levels: Levels | None
+
+    def __new__(cls, values: ArrayLike, levels: Sequence[Any] | None = None) -> FidelityArray:
+        array = np.asarray(values).view(cls)
+        array.levels = None if levels is None else tuple(levels)
+        return array
+
+    def __array_finalize__(self, source: object) -> None:
+        self.levels = getattr(source, "levels", None)
+
+    def __reduce__(self) -> Any:
+        return FidelityArray, (np.asarray(self), self.levels)
+
+
+def stack_levels(data: Mapping[Any, tuple[Any, Any]]) -> tuple[Any, NDArray[Any], FidelityArray]:
+    """Join one (X, y) a level, the least trusted first, into one X, y and fidelity.
+
+    Parameters
+    ----------
+    data : mapping of level name to (X, y)
+        The order of the mapping is the order of trust, least trusted first. The X are all arrays
+        or all data frames with the same columns.
+
+    Returns
+    -------
+    X, y, fidelity
+        X is a data frame if data frames came in. ``fidelity`` remembers the order of the levels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyfid import stack_levels
+    >>> X, y, fidelity = stack_levels({
+    ...     "simulation": (np.zeros((3, 2)), [0, 1, 1]), "experiment": (np.ones((1, 2)), [1])})
+    >>> X.shape, fidelity.levels
+    ((4, 2), ('simulation', 'experiment'))
+    """
+    if not isinstance(data, Mapping) or not data:
+        raise ValueError(
+            "data must be a mapping of level name to (X, y) with at least one level, "
+            f"got {type(data).__name__}"
+        )
+    xs, ys, names = [], [], []
+    for name, pair in data.items():
+        try:
+            x, y = pair
+        except (TypeError, ValueError):
+            raise ValueError(f"data[{name!r}] must be a pair (X, y)") from None
+        if len(x) != len(y):
+            raise ValueError(
+                f"data[{name!r}]: X has {len(x)} rows and y has {len(y)}; they must have equal length"
+            )
+        xs.append(x)
+        ys.append(np.asarray(y))
+        names.append(np.full(len(y), name))
+    return _stack(xs), np.concatenate(ys), FidelityArray(np.concatenate(names), tuple(data))
+
+
+def _stack(xs: list[Any]) -> Any:
+    columns = [None if (c := getattr(x, "columns", None)) is None else list(c) for x in xs]
+    if any(c != columns[0] for c in columns):
+        raise ValueError(f"the levels must have the same columns in the same order, got {columns}")
+    if columns[0] is None:
+        widths = {np.asarray(x).shape[1:] for x in xs}
+        if len(widths) > 1:
+            raise ValueError(f"the levels must have the same features, got shapes {sorted(widths)}")
+        return np.concatenate([np.asarray(x) for x in xs])
+    library = type(xs[0]).__module__.partition(".")[0]
+    if library == "polars":
+        import polars
+
+        return polars.concat(xs)
+    import pandas
+
+    return pandas.concat(xs, ignore_index=True)
+
+
+def _declared_order(fidelity: object) -> Levels | None:
+    """The order a container carries: a `FidelityArray`, or an ordered pandas or polars column."""
+    levels = getattr(fidelity, "levels", None)
+    if isinstance(levels, tuple):
+        return levels
+    dtype = getattr(fidelity, "dtype", None)
+    if getattr(dtype, "ordered", False):
+        return tuple(dtype.categories)  # type: ignore[union-attr]
+    if type(dtype).__name__ == "Enum" and hasattr(dtype, "categories"):
+        return tuple(dtype.categories)
+    return None
+
+
+def order_levels(fidelity: object, levels: Iterable[Any] | None = None) -> Levels:
+    """Names of the levels, least trusted first.
+
+    ``levels`` if given, else the order that ``fidelity`` carries, else the sorted values.
+    """
+    values = np.unique(_as_column(fidelity)) if levels is None else None
+    if levels is not None:
+        names: Levels = tuple(levels)
+        if len(set(names)) < len(names) or not names:
+            raise ValueError(f"levels must be distinct names, least trusted first; got {names!r}")
+        return tuple(_plain(v) for v in names)
+    declared = _declared_order(fidelity)
+    return tuple(_plain(v) for v in (declared if declared is not None else values))  # type: ignore[union-attr]
+
+
+def encode_levels(fidelity: object, names: Levels, what: str = "fidelity") -> NDArray[np.intp]:
+    """Integers from 0 of the level of each row."""
+    index = {name: t for t, name in enumerate(names)}
+    values = _as_column(fidelity, what)
+    present, inverse = np.unique(values, return_inverse=True)
+    unknown = [_plain(v) for v in present if _plain(v) not in index]
+    if unknown:
+        raise ValueError(
+            f"{what} has unknown level(s) {unknown}; the levels are {list(names)} "
+            "(least trusted first)"
+        )
+    codes = np.array([index[_plain(v)] for v in present], dtype=np.intp)
+    return codes[inverse.reshape(-1)]
+
+
+def _as_column(fidelity: object, what: str = "fidelity") -> NDArray[Any]:
+    """A flat array of level names that can be sorted."""
+    values = np.asarray(fidelity)
+    if values.ndim != 1:
+        raise ValueError(f"{what} must be one-dimensional, one level a row; got shape {values.shape}")
+    if values.dtype.kind in "fc" and not np.isfinite(values).all():
+        raise ValueError(f"{what} has missing or infinite values; give every row a level")
+    if values.dtype.kind == "O":
+        kinds = {type(v).__name__ for v in values.tolist()}
+        if len(kinds) > 1 or kinds & {"NoneType"}:
+            raise ValueError(
+                f"{what} mixes values of types {sorted(kinds)}, which cannot be ordered; "
+                "use one type, or strings"
+            )
+        values = np.array(values.tolist())
+        if values.ndim != 1 or values.dtype.kind == "O":
+            raise ValueError(f"{what} has values that cannot be ordered; use strings or integers")
+    return values
+
+
+def _plain(value: Any) -> Any:
+    """A Python scalar for a numpy one, and an int for a whole float, so that 1, 1.0 and True agree."""
+    value = value.item() if isinstance(value, np.generic) else value
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def check_rows(name: str, values: object, n: int) -> None:
+    """Complain if an argument does not have one entry a row."""
+    length = len(values)  # type: ignore[arg-type]
+    if length != n:
+        raise ValueError(
+            f"{name} has {length} entries and X has {n} rows; they must have equal length"
+        )

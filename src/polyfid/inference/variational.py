@@ -1,0 +1,38 @@
+"""Variational Gaussian inference: the sites are expected derivatives."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyfid.covariances import ExactBelief, Sites
+from polyfid.inference.scheme import Scheme
+from polyfid.likelihoods import Expectations, Likelihood
+
+Array = NDArray[np.float64]
+
+
+class Variational(Scheme[Expectations]):
+    """w = -E l'', nu = E l' + w m: natural gradient steps on the bound E log p(y|f) - KL."""
+
+    name = "variational"
+    needs_variance = True
+    slack = 1e-10
+
+    def look(self, belief: ExactBelief, likelihood: Likelihood) -> Expectations:
+        return likelihood.expectations(belief.mean, belief.variance)
+
+    def sites(self, belief: ExactBelief, seen: Expectations) -> Sites:
+        w = -seen.second
+        return Sites(w, seen.first + w * belief.mean)
+
+    def merit(self, belief: ExactBelief, seen: Expectations, distance: float) -> float:
+        return self.log_z(belief, seen)
+
+    def constants(self, belief: ExactBelief, seen: Expectations) -> float:
+        m, v = belief.mean, belief.variance
+        w, nu = belief.sites.w, belief.sites.nu
+        return float((seen.value - nu * m + 0.5 * w * (m * m + v)).sum())
+
+    def theta_pullback(self, belief: ExactBelief, likelihood: Likelihood) -> Array:
+        return likelihood.expectations_pullback(belief.mean, belief.variance)

@@ -1,0 +1,53 @@
+"""The linear kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyfid.kernels.base import Columnwise, Pullback
+from polyfid.kernels.pairs import Pairs
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, repr=False)
+class Linear(Columnwise):
+    """Linear functions through zero: k = sum_c x_c z_c / length_scale_c^2.
+
+    A bias is ``Linear() + Constant()``.
+
+    Examples
+    --------
+    >>> from polyfid.kernels import Linear
+    >>> Linear(2.0)([[2.0]], [[6.0]])
+    array([[3.]])
+    """
+
+    def vjp(self, pairs: Pairs) -> tuple[Array, Pullback]:
+        shared = np.ndim(self.length_scale) == 0
+        if shared:
+            K = pairs.inner(self.columns) / np.square(self.length_scale)
+        else:
+            x, z = pairs.raw(self.columns)
+            K = (x / np.square(self.length_scale)) @ z.T
+
+        def pullback(K_bar: Array) -> Array:
+            if self.length_scale_bounds == "fixed":
+                return np.empty(0)
+            if shared:
+                return np.array([-2.0 * np.vdot(K_bar, K)])
+            x, z = pairs.raw(self.columns)
+            return -2.0 * np.einsum("ij,ij->j", x, K_bar @ z) / np.square(self.length_scale)
+
+        return K, pullback
+
+    def diagonal(self, x: Array) -> Array:
+        chosen = x if self.columns is None else x[:, self.columns]
+        return np.asarray(np.square(chosen / np.asarray(self.length_scale)).sum(axis=1))
+
+    def describe(self, feature_names: Sequence[str] | None = None) -> str:
+        return f"linear{self._where(feature_names)}, {self._lengths()}"

@@ -1,0 +1,130 @@
+"""Pairs of points: what a kernel may ask of its two arguments, computed once where possible."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+Columns = tuple[int, ...] | None
+Kept = TypeVar("Kept")
+
+
+class Pairs:
+    """All pairs (x_i, z_j) of two sets of points.
+
+    Quantities that do not depend on hyper-parameters are kept, so that a kernel evaluated many
+    times on the same pairs (an optimisation) pays for them once.
+
+    Parameters
+    ----------
+    x, z : ndarray of shape (n, d) and (m, d)
+    offset : int, optional
+        Row i of ``x`` and row ``i + offset`` of ``z`` are the same row of data. None: no row of
+        ``x`` is a row of ``z``, even where the points coincide.
+    """
+
+    def __init__(self, x: Array, z: Array, offset: int | None = None) -> None:
+        self.x, self.z, self.offset = x, z, offset
+        self._cache: dict[object, Any] = {}
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.x), len(self.z)
+
+    def raw(self, columns: Columns) -> tuple[Array, Array]:
+        """Both sets of points on the chosen columns."""
+        if columns is None:
+            return self.x, self.z
+        return self.x[:, columns], self.z[:, columns]
+
+    def select(self, columns: Columns) -> tuple[Array, Array]:
+        """Both sets of points on the chosen columns, shifted by a common vector; kept."""
+
+        def shifted() -> tuple[Array, Array]:
+            x, z = self.raw(columns)
+            centre = z.mean(axis=0)  # differences survive, cancellation does not
+            return x - centre, z - centre
+
+        return self._keep(("select", columns), shifted)
+
+    def squared_distances(self, columns: Columns) -> Array:
+        """|x_i - z_j|^2 over the columns, (n, m); kept."""
+        key = ("squared", columns)
+        return self._keep(key, lambda: cdist(*self.raw(columns), "sqeuclidean"))
+
+    def scaled_squared_distances(self, columns: Columns, scale: Array) -> Array:
+        """sum_c ((x_ic - z_jc) / scale_c)^2, (n, m); exactly zero where points coincide."""
+        x, z = self.select(columns)
+        x, z = x / scale, z / scale
+        s = x @ z.T
+        s *= -2.0
+        s += np.einsum("ij,ij->i", x, x)[:, None]
+        s += np.einsum("ij,ij->i", z, z)
+        np.maximum(s, 0.0, out=s)
+        s[self._coincident(columns)] = 0.0
+        return np.asarray(s)
+
+    def inner(self, columns: Columns) -> Array:
+        """x_i . z_j over the columns, (n, m); kept."""
+
+        def product() -> Array:
+            x, z = self.raw(columns)
+            return np.asarray(x @ z.T)
+
+        return self._keep(("inner", columns), product)
+
+    def mismatches(self, columns: Columns) -> Array:
+        """Number of columns in which x_i and z_j differ, (n, m); kept."""
+
+        def count() -> Array:
+            x, z = self.raw(columns)
+            return np.asarray(cdist(x, z, "hamming") * x.shape[1])
+
+        return self._keep(("mismatches", columns), count)
+
+    def one_hot(self, columns: Columns) -> tuple[NDArray[np.bool_], NDArray[np.bool_], Indices]:
+        """Indicators of the k values that x and z share, (n, k) and (m, k), and their columns.
+
+        x_i and z_j agree in column c where the product of their indicators of c is one. Kept as
+        truth values, an eighth of the memory of floats; converting costs less than the product.
+        """
+
+        def encode() -> tuple[NDArray[np.bool_], NDArray[np.bool_], Indices]:
+            x, z = self.raw(columns)
+            shared = [np.intersect1d(x[:, c], z[:, c]) for c in range(x.shape[1])]
+            column = np.repeat(np.arange(x.shape[1]), [len(values) for values in shared])
+            values = np.concatenate(shared)
+            return x[:, column] == values, z[:, column] == values, column
+
+        return self._keep(("one_hot", columns), encode)
+
+    def same_rows(self) -> tuple[Indices, Indices]:
+        """Index arrays of the pairs that are one and the same row of data."""
+        n, m = self.shape
+        if self.offset is None:
+            return np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp)
+        i = np.arange(max(0, -self.offset), min(n, m - self.offset))
+        return i, i + self.offset
+
+    def _coincident(self, columns: Columns) -> tuple[Indices, ...]:
+        """Index arrays of the pairs whose points are equal; kept."""
+
+        def find() -> tuple[Indices, ...]:
+            x, z = self.raw(columns)
+            _, group = np.unique(np.concatenate([x, z]), axis=0, return_inverse=True)
+            group = group.reshape(-1)
+            return np.nonzero(group[: len(x), None] == group[None, len(x) :])
+
+        return self._keep(("coincident", columns), find)
+
+    def _keep(self, key: object, compute: Callable[[], Kept]) -> Kept:
+        if key not in self._cache:
+            self._cache[key] = compute()
+        value: Kept = self._cache[key]
+        return value

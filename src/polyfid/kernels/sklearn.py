@@ -1,0 +1,238 @@
+"""Kernels of scikit-learn: translated where there is a native one, wrapped where there is none."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.gaussian_process import kernels as sk
+
+from polyfid.kernels.base import Constant, Kernel, Product, Pullback, Sum, White, as_kernel
+from polyfid.kernels.linear import Linear
+from polyfid.kernels.pairs import Pairs
+from polyfid.kernels.stationary import RBF, Matern, RationalQuadratic
+
+Array = NDArray[np.float64]
+
+MIN_BLOCK = 64  # rows; below it calls cost more than arithmetic
+
+
+def from_sklearn(kernel: Any) -> Kernel:
+    """A kernel of scikit-learn as one of polyfid's, with its values, bounds and fixed parameters.
+
+    Kernels without a native counterpart are wrapped. They work, but scikit-learn builds
+    their gradients as arrays of shape (n, n, p); a warning says so.
+
+    Parameters
+    ----------
+    kernel : sklearn.gaussian_process.kernels.Kernel
+
+    Examples
+    --------
+    >>> from sklearn.gaussian_process import kernels as sk
+    >>> from polyfid.kernels import from_sklearn
+    >>> from_sklearn(4.0 * sk.Matern([1.0, 2.0], nu=2.5) + sk.WhiteKernel(0.1))
+    Constant(value=4) * Matern52(length_scale=(1, 2), ard=True) + White(noise_level=0.1)
+    """
+    if not isinstance(kernel, sk.Kernel):
+        raise TypeError(
+            f"expected a kernel (of polyfid or scikit-learn) or a number, got {kernel!r}"
+        )
+    # By exact type: a subclass may mean something else, as scikit-learn's Matern, an RBF, does.
+    kind = type(kernel)
+    if kind in _OPERATIONS:
+        return _OPERATIONS[kind](as_kernel(kernel.k1), as_kernel(kernel.k2))
+    if kind in _TRANSLATIONS:
+        try:
+            native = _TRANSLATIONS[kind](kernel)
+        except ValueError as error:
+            raise ValueError(f"cannot translate scikit-learn's {kind.__name__}: {error}") from error
+        if native is not None:
+            return native
+    wrapped = SklearnKernel(kernel)
+    if p := len(wrapped.theta):
+        warnings.warn(
+            f"{kernel!r} has no native counterpart, so scikit-learn computes its gradient, an "
+            f"array of shape (n, n, {p}) for n rows: expect much memory and time. The kernels of "
+            "polyfid.kernels need neither.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return wrapped
+
+
+@dataclass(frozen=True, repr=False)
+class SklearnKernel(Kernel):
+    """A kernel of scikit-learn behind polyfid's contract; `from_sklearn` makes it where needed.
+
+    Parameters
+    ----------
+    kernel : sklearn.gaussian_process.kernels.Kernel
+        Copied, so that later changes to it have no effect here.
+
+    Examples
+    --------
+    >>> from sklearn.gaussian_process.kernels import ExpSineSquared
+    >>> from polyfid.kernels.sklearn import SklearnKernel
+    >>> SklearnKernel(ExpSineSquared(periodicity=2.0))([[0.0]], [[2.0]]).round(4)
+    array([[1.]])
+    """
+
+    kernel: Any
+
+    def __post_init__(self) -> None:
+        parts = [self.kernel, *self.kernel.get_params().values()]
+        if any(isinstance(part, sk.CompoundKernel) for part in parts):
+            raise ValueError(
+                "CompoundKernel is several kernels, not one; "
+                "give a list of kernels, one a level, where several are meant"
+            )
+        object.__setattr__(self, "kernel", clone(self.kernel))
+        with np.errstate(divide="ignore"):
+            finite = np.isfinite(self.theta).all() and np.isfinite(self.bounds).all()
+        if not finite:
+            raise ValueError(
+                f"hyper-parameters of {self.kernel!r} and their bounds must be positive and "
+                'finite, or the bounds "fixed"'
+            )
+
+    @property
+    def theta(self) -> Array:
+        return np.asarray(self.kernel.theta, dtype=float)
+
+    def with_theta(self, theta: Array) -> Self:
+        return type(self)(self.kernel.clone_with_theta(theta))
+
+    @property
+    def bounds(self) -> Array:
+        return np.asarray(self.kernel.bounds, dtype=float).reshape(-1, 2)
+
+    @property
+    def theta_names(self) -> tuple[str, ...]:
+        names: list[str] = []
+        for parameter in self.kernel.hyperparameters:
+            name = f"{type(self.kernel).__name__.lower()}.{parameter.name.replace('__', '.')}"
+            if parameter.fixed:
+                continue
+            if parameter.n_elements == 1:
+                names.append(name)
+            else:
+                names += [f"{name}[{j}]" for j in range(parameter.n_elements)]
+        return tuple(names)
+
+    def vjp(self, pairs: Pairs) -> tuple[Array, Pullback]:
+        def pullback(K_bar: Array) -> Array:
+            theta_bar = np.zeros(len(self.theta))
+            if len(theta_bar):
+                for rows, columns in _blocks(pairs.shape):
+                    gradient = self._gradient(_part(pairs, rows, columns))
+                    theta_bar += np.einsum("ij,ijp->p", K_bar[rows, columns], gradient)
+            return theta_bar
+
+        return self.evaluate(pairs), pullback
+
+    def evaluate(self, pairs: Pairs) -> Array:
+        # Between two sets of points scikit-learn's WhiteKernel is zero; the noise of rows
+        # that are the same row of data is in the diagonal only.
+        K = np.array(self.kernel(pairs.x, pairs.z), dtype=float)
+        i, j = pairs.same_rows()
+        if len(i):
+            K[i, j] = self.kernel.diag(pairs.x[i])
+        return K
+
+    def _gradient(self, pairs: Pairs) -> Array:
+        """Derivatives of the covariance by theta, (n, m, p).
+
+        scikit-learn has them for one set of points only, so x and z are joined, each row of data
+        once: then the same row meets itself on the diagonal, where the noise is.
+        """
+        n, m = pairs.shape
+        i, j = pairs.same_rows()
+        only_z = np.setdiff1d(np.arange(m), j)
+        position = np.empty(m, dtype=np.intp)
+        position[j], position[only_z] = i, n + np.arange(len(only_z))
+        joined = np.concatenate([pairs.x, pairs.z[only_z]])
+        return np.asarray(self.kernel(joined, eval_gradient=True)[1][:n, position])
+
+    def diagonal(self, x: Array) -> Array:
+        return np.array(self.kernel.diag(x), dtype=float)
+
+    def for_features(self, n_features: int) -> Self:
+        return self
+
+    def describe(self, feature_names: Sequence[str] | None = None) -> str:
+        return f"{self.kernel!r} of scikit-learn"
+
+    def __repr__(self) -> str:
+        return f"SklearnKernel({self.kernel!r})"
+
+
+def _blocks(shape: tuple[int, int]) -> Iterator[tuple[slice, slice]]:
+    """Square blocks: joining rows and columns of a long one would cost the square of its length."""
+    size = max(MIN_BLOCK, min(shape))
+    for i in range(0, shape[0], size):
+        for j in range(0, shape[1], size):
+            yield slice(i, i + size), slice(j, j + size)
+
+
+def _part(pairs: Pairs, rows: slice, columns: slice) -> Pairs:
+    offset = None if pairs.offset is None else pairs.offset + rows.start - columns.start
+    return Pairs(pairs.x[rows], pairs.z[columns], offset)
+
+
+def _constant(kernel: Any) -> Kernel:
+    # scikit-learn's `its_kernel + ours` stores ours as the value of a ConstantKernel.
+    if isinstance(kernel.constant_value, Kernel):
+        return kernel.constant_value
+    return Constant(kernel.constant_value, kernel.constant_value_bounds)
+
+
+def _rbf(kernel: Any) -> Kernel:
+    return RBF(_lengths(kernel), kernel.length_scale_bounds)
+
+
+def _matern(kernel: Any) -> Kernel | None:
+    if kernel.nu not in (0.5, 1.5, 2.5, np.inf):
+        return None
+    bounds = kernel.length_scale_bounds
+    return Matern(_lengths(kernel), kernel.nu, length_scale_bounds=bounds)
+
+
+def _lengths(kernel: Any) -> Any:
+    return np.squeeze(kernel.length_scale)  # a list of one number is shared by all columns there
+
+
+def _rational_quadratic(kernel: Any) -> Kernel:
+    return RationalQuadratic(
+        kernel.length_scale,
+        kernel.length_scale_bounds,
+        alpha=kernel.alpha,
+        alpha_bounds=kernel.alpha_bounds,
+    )
+
+
+def _dot_product(kernel: Any) -> Kernel:
+    """sigma_0^2 + x . z; theta is log sigma_0 in scikit-learn, twice that here."""
+    linear = Linear(1.0, "fixed")
+    fixed = isinstance(kernel.sigma_0_bounds, str)
+    if fixed and kernel.sigma_0 == 0:
+        return linear
+    bounds = kernel.sigma_0_bounds if fixed else np.square(kernel.sigma_0_bounds)
+    return Sum(Constant(np.square(kernel.sigma_0), bounds), linear)
+
+
+_OPERATIONS: dict[type, type[Sum] | type[Product]] = {sk.Sum: Sum, sk.Product: Product}
+
+_TRANSLATIONS: dict[type, Callable[[Any], Kernel | None]] = {
+    sk.ConstantKernel: _constant,
+    sk.WhiteKernel: lambda k: White(k.noise_level, k.noise_level_bounds),
+    sk.RBF: _rbf,
+    sk.Matern: _matern,
+    sk.RationalQuadratic: _rational_quadratic,
+    sk.DotProduct: _dot_product,
+}

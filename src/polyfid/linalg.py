@@ -1,0 +1,145 @@
+"""Dense linear algebra on symmetric matrices kept in one triangle: the only callers of LAPACK.
+
+A symmetric matrix is a C-ordered array of which the upper triangle is valid, so that its transpose is
+what LAPACK calls a Fortran-ordered matrix with a valid lower triangle: no copies are made.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import blas, lapack
+
+Array = NDArray[np.float64]
+
+
+class NotPositiveDefinite(ArithmeticError):
+    """A matrix that should have been positive definite was not."""
+
+
+def symv(K: Array, x: Array) -> Array:
+    """K x for a symmetric K of which the upper triangle is valid."""
+    return np.asarray(blas.dsymv(1.0, K.T, x, lower=1))
+
+
+def mirror(K: Array) -> Array:
+    """Copy the upper triangle of K into its lower one, in place."""
+    n = len(K)
+    for start in range(0, n, 64):
+        stop = min(start + 64, n)
+        block = K[start:stop, start:stop]
+        block[...] = np.triu(block) + np.triu(block, 1).T
+        K[stop:, start:stop] = K[start:stop, stop:].T
+    return K
+
+
+class Cholesky:
+    """B = L L^T of a positive definite matrix; takes over (and destroys) the array B.
+
+    Raises
+    ------
+    NotPositiveDefinite
+    """
+
+    def __init__(self, B: Array) -> None:
+        factor, info = lapack.dpotrf(B.T, lower=1, clean=0, overwrite_a=1)
+        if info != 0:
+            raise NotPositiveDefinite(f"leading minor {info} of {len(B)} is not positive")
+        self._factor = factor
+
+    @property
+    def log_det(self) -> float:
+        return 2.0 * float(np.log(np.diagonal(self._factor)).sum())
+
+    def solve(self, b: Array) -> Array:
+        """B^-1 b."""
+        if b.ndim == 1:
+            half = blas.dtrsv(self._factor, b, lower=1)
+            return np.asarray(blas.dtrsv(self._factor, half, lower=1, trans=1, overwrite_x=1))
+        return np.asarray(lapack.dpotrs(self._factor, b, lower=1)[0])
+
+    def half_solve(self, b: Array) -> Array:
+        """L^-1 b for a matrix b, (n, m)."""
+        return np.asarray(blas.dtrsm(1.0, self._factor, b, lower=1))
+
+    def quadratic(self, V: Array) -> Array:
+        """diag(V^T B^-1 V), (m,)."""
+        half = self.half_solve(V)
+        return np.einsum("ij,ij->j", half, half)
+
+    def gram(self, V: Array) -> Array:
+        """V^T B^-1 V, (m, m)."""
+        half = self.half_solve(V)
+        return half.T @ half
+
+    def multiply_root(self, b: Array) -> Array:
+        """L b."""
+        return np.asarray(blas.dtrmm(1.0, self._factor, b, lower=1))
+
+    def into_inverse(self) -> Array:
+        """B^-1 in the same memory, upper triangle valid; the factor is gone afterwards."""
+        inverse, info = lapack.dpotri(self._factor, lower=1, overwrite_c=1)
+        if info != 0:
+            raise NotPositiveDefinite(f"diagonal element {info} of the factor is zero")
+        return np.asarray(inverse.T)
+
+    def inverse(self) -> Array:
+        """B^-1 in new memory, upper triangle valid."""
+        inverse, info = lapack.dpotri(self._factor, lower=1)
+        if info != 0:
+            raise NotPositiveDefinite(f"diagonal element {info} of the factor is zero")
+        return np.asarray(inverse.T)
+
+
+class Indefinite:
+    """B = J + D K D with J = diag(+1 or -1): the factorisation where some sites have w < 0.
+
+    The matrix is symmetric and indefinite; it must have as many negative eigenvalues as J.
+    """
+
+    def __init__(self, B: Array, n_negative: int) -> None:
+        values, vectors = np.linalg.eigh(B, UPLO="U")
+        if int((values < 0).sum()) != n_negative or np.abs(values).min() < 1e-12:
+            raise NotPositiveDefinite("negative sites outweigh the prior")
+        self._values, self._vectors = values, vectors
+
+    @property
+    def log_det(self) -> float:
+        return float(np.log(np.abs(self._values)).sum())
+
+    def solve(self, b: Array) -> Array:
+        scale = self._values if b.ndim == 1 else self._values[:, None]
+        return np.asarray(self._vectors @ ((self._vectors.T @ b) / scale))
+
+    def quadratic(self, V: Array) -> Array:
+        rotated = self._vectors.T @ V
+        return np.einsum("ij,ij,i->j", rotated, rotated, 1.0 / self._values)
+
+    def gram(self, V: Array) -> Array:
+        rotated = self._vectors.T @ V
+        return np.asarray(rotated.T @ (rotated / self._values[:, None]))
+
+    def inverse(self) -> Array:
+        return np.asarray((self._vectors / self._values) @ self._vectors.T)
+
+    into_inverse = inverse
+
+
+def jittered_root(A: Array) -> Array:
+    """A lower-triangular or square root S of a symmetric positive semi-definite A: S S^T = A.
+
+    Jitter grows from rounding level until the factorisation succeeds.
+    """
+    scale = max(float(np.abs(np.diagonal(A)).max(initial=0.0)), np.finfo(float).tiny)
+    for exponent in range(-14, -3):
+        factor, info = lapack.dpotrf(
+            (A + 10.0**exponent * scale * np.eye(len(A))).T, lower=1, clean=1, overwrite_a=1
+        )
+        if info == 0:
+            return np.asarray(factor)
+    raise NotPositiveDefinite("matrix is not positive semi-definite, even with jitter")
+
+
+def symm(K: Array, V: Array) -> Array:
+    """K V for a symmetric K of which the upper triangle is valid, (n, m)."""
+    return np.asarray(blas.dsymm(1.0, K.T, V, lower=1))

@@ -1,0 +1,68 @@
+"""The posterior at new points: mean, variance, covariance and samples of the latent functions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyfid.covariances import ExactBelief
+from polyfid.data import Points
+from polyfid.linalg import jittered_root
+from polyfid.prior import Prior
+
+Array = NDArray[np.float64]
+
+#: Elements of the largest temporary array while predicting, (batch, n).
+BATCH_ELEMENTS = 1 << 20
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """Gaussian posterior of the latent functions, given the rows.
+
+    mean = k_*^T alpha and covariance = k_** - k_*^T R k_*, with R = root B^-1 root.
+    """
+
+    prior: Prior
+    points: Points
+    belief: ExactBelief
+
+    def mean(self, new: Points) -> Array:
+        """Posterior mean at the points, (m,)."""
+        return np.concatenate(
+            [self.prior.cross_covariance(part, self.points) @ self.belief.alpha
+             for part in self._batches(new)]
+        )
+
+    def mean_and_variance(self, new: Points) -> tuple[Array, Array]:
+        """Posterior mean and variance at the points, (m,) each, in batches of bounded memory."""
+        means, variances = [], []
+        for part in self._batches(new):
+            k = self.prior.cross_covariance(part, self.points)
+            means.append(k @ self.belief.alpha)
+            k *= self.belief.root
+            variances.append(self.prior.diagonal(part) - self.belief.factor.quadratic(k.T))
+        return np.concatenate(means), np.maximum(np.concatenate(variances), 0.0)
+
+    def mean_and_covariance(self, new: Points) -> tuple[Array, Array]:
+        """Posterior mean (m,) and joint covariance (m, m) at the points."""
+        k = self.prior.cross_covariance(new, self.points)
+        mean = k @ self.belief.alpha
+        k *= self.belief.root
+        joint = self.prior.cross_covariance(new, new)
+        # What independent noise adds to a point's own variance is not in the cross-covariance.
+        joint.flat[:: len(joint) + 1] = self.prior.diagonal(new)
+        return mean, joint - self.belief.factor.gram(k.T)
+
+    def sample(self, new: Points, n_samples: int, rng: np.random.RandomState) -> Array:
+        """Joint samples at the points, (m, n_samples)."""
+        mean, covariance = self.mean_and_covariance(new)
+        noise = rng.standard_normal((len(mean), n_samples))
+        return np.asarray(mean[:, None] + jittered_root(covariance) @ noise)
+
+    def _batches(self, new: Points) -> list[Points]:
+        size = max(1, BATCH_ELEMENTS // max(1, len(self.points)))
+        cuts = range(0, max(len(new), 1), size)
+        return [Points(new.x[a : a + size], new.level[a : a + size]) for a in cuts]

@@ -1,0 +1,112 @@
+"""Imports point one way only, and the core stands without the extras."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SRC = Path(__file__).parents[1] / "src" / "polyfid"
+
+# A module may import from lines above its own and from its own package.
+# Names on one line do not import each other.
+LAYERS = [
+    ["_version"],
+    ["data"],
+    ["linalg", "logistic"],
+    ["kernels"],
+    ["prior"],
+    ["likelihoods"],
+    ["covariances"],
+    ["inference"],
+    ["posterior"],
+    ["evidence"],
+    ["tuning"],
+    ["baselines", "model_selection"],
+    ["classifier"],
+    ["__init__"],
+    ["demo"],
+]
+
+# Tighter than the order: the only modules these may import.
+ONLY = {"baselines": {"data"}, "model_selection": {"data"}}
+
+EXTRAS = ["matplotlib", "pandas", "polars"]
+
+RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
+
+
+def part_of(path):
+    """The top-level module or package that a file belongs to: kernels/base.py → kernels."""
+    return path.relative_to(SRC).parts[0].removesuffix(".py")
+
+
+def imported_parts(source, path):
+    """Yield the top-level parts of polyfid that a file imports, at its top or deeper."""
+    package = ("polyfid", *path.relative_to(SRC).parent.parts)
+    for node in ast.walk(ast.parse(source)):
+        targets = []
+        if isinstance(node, ast.Import):
+            targets = [alias.name.split(".") for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else ()
+            module = node.module.split(".") if node.module else ()
+            targets = [[*base, *module, alias.name] for alias in node.names]
+        for root, *rest in targets:
+            if root == "polyfid":
+                # `from polyfid import X` is a part if there is one of that name, else the package.
+                yield rest[0] if rest and (rest[0] in RANK or is_part(rest[0])) else "__init__"
+
+
+def is_part(name):
+    return (SRC / name).is_dir() or (SRC / f"{name}.py").is_file()
+
+
+def violations(source, path):
+    part = part_of(path)
+    others = set(imported_parts(source, path)) - {part}
+    allowed = ONLY.get(part, {name for name in RANK if RANK[name] < RANK[part]})
+    return sorted(others - allowed)
+
+
+FILES = sorted(SRC.rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SRC)))
+def test_imports_point_one_way(path):
+    part = part_of(path)
+    assert part in RANK, f"{part} has no layer: add it to LAYERS in tests/test_layers.py"
+    wrong = violations(path.read_text(encoding="utf-8"), path)
+    assert not wrong, f"{path.relative_to(SRC)} must not import {', '.join(wrong)}"
+
+
+@pytest.mark.parametrize(
+    ("file", "source", "wrong"),
+    [
+        ("prior.py", "from .kernels.base import Kernel", []),
+        ("prior.py", "from . import kernels, data", []),
+        ("prior.py", "import numpy as np", []),
+        ("prior.py", "import polyfid.tuning", ["tuning"]),
+        ("prior.py", "from polyfid.tuning import maximise", ["tuning"]),
+        ("prior.py", "from polyfid import Anything", ["__init__"]),
+        ("prior.py", "def f():\n    from . import evidence", ["evidence"]),
+        ("kernels/linear.py", "from .base import Kernel", []),
+        ("kernels/linear.py", "from . import base", []),
+        ("kernels/linear.py", "from ..data import Points", []),
+        ("kernels/linear.py", "from ..prior import Autoregressive", ["prior"]),
+        ("baselines.py", "from .kernels import RBF", ["kernels"]),
+        ("__init__.py", "from .classifier import MultiFidelityClassifier", []),
+        ("demo.py", "from polyfid import stack_levels", []),
+    ],
+)
+def test_the_check_itself(file, source, wrong):
+    assert violations(source, SRC / file) == wrong
+
+
+def test_core_imports_without_extras():
+    # None in sys.modules makes an import fail as if the package were not installed. Looking for
+    # the names afterwards would not do: scikit-learn itself imports pandas where it finds it.
+    code = f"import sys; sys.modules.update(dict.fromkeys({EXTRAS})); import polyfid"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
