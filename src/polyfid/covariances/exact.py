@@ -77,26 +77,27 @@ class ExactCovariance:
         Returns None where ``max_iter`` steps do not reach the relative tolerance: the other
         belief is too far for this to pay.
         """
-        belief = ExactBelief(self, sites, start.alpha, start.mean)
-        root = belief.root
+        root = np.sqrt(sites.w)
         residual = sites.nu - sites.w * start.mean - start.alpha
         r = root * symv(self.K, residual)
         y = np.zeros_like(r)
         p = np.zeros_like(r)
-        goal = tolerance * np.linalg.norm(r)
-        gamma = 0.0
+        first = previous = None
         for _ in range(max_iter + 1):
-            if np.linalg.norm(r) <= goal:
-                belief.alpha = start.alpha + residual - root * y
-                belief.mean = symv(self.K, belief.alpha)
-                return belief
             z = near.solve(r)
-            gamma, previous = float(r @ z), gamma
-            p = z + (gamma / previous) * p if previous else z
+            gamma = float(r @ z)  # about the squared energy norm of the error
+            first = gamma if first is None else first
+            if gamma <= tolerance**2 * first:
+                alpha = start.alpha + residual - root * y
+                mean = symv(self.K, alpha)
+                # The sites whose posterior this is exactly; near the ones that were asked for.
+                return ExactBelief(self, Sites(sites.w, alpha + sites.w * mean), alpha, mean)
+            p = z if previous is None else z + (gamma / previous) * p
             q = p + root * symv(self.K, root * p)
             step = gamma / float(p @ q)
             y += step * p
             r -= step * q
+            previous = gamma
         return None
 
     def distance(self, belief: ExactBelief, target: Sites) -> float:

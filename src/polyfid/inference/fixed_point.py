@@ -12,9 +12,10 @@ from polyfid.inference.scheme import Scheme
 from polyfid.likelihoods import Likelihood
 from polyfid.linalg import NotPositiveDefinite
 
-#: Conjugate-gradient steps that cost about as much as a factorisation, by number of rows.
-_CG_STEPS = 6
-_CG_TOLERANCE = 0.02
+#: Conjugate-gradient steps after which a factorisation would have been cheaper, and the relative
+#: error at which they stop: Newton's next step repairs it.
+_CG_STEPS = 8
+_CG_TOLERANCE = 0.01
 
 
 @dataclass(frozen=True)
@@ -103,27 +104,33 @@ class _Loop:
     def advance(self, step: float) -> bool:
         """Try a step; False, and nothing changed, if it made things worse."""
         before = self.belief, self.target, self.distance, self.merit
-        try:
-            self._enter(self._condition(self.belief.sites.mix(self.target, step)))
-            slack = self.scheme.slack * (abs(before[3]) + self.scheme.slack)
-            worse = not self.merit >= before[3] - slack
-        except NotPositiveDefinite:
-            worse = True
-        if worse:
+        sites = self.belief.sites.mix(self.target, step)
+        lowest = self.merit - self.scheme.slack * (abs(self.merit) + self.scheme.slack)
+        for attempt in (self._condition_near, self._condition):
+            try:
+                belief = attempt(sites)
+                if belief is not None:
+                    self._enter(belief)
+                    if self.merit >= lowest:
+                        return True
+            except NotPositiveDefinite:
+                pass
             self.belief, self.target, self.distance, self.merit = before
-        return not worse
+        return False
+
+    def _condition_near(self, sites: Sites) -> ExactBelief | None:
+        """The cheap way, where only the mean is needed and a factor of similar sites is at hand."""
+        if self.scheme.needs_variance or self.near is None:
+            return None
+        return self.covariance.condition_near(
+            sites, self.belief, self.near, _CG_TOLERANCE, _CG_STEPS
+        )
 
     def _condition(self, sites: Sites) -> ExactBelief:
+        belief = self.covariance.condition(sites, self.belief)
         if not self.scheme.needs_variance:
-            if self.near is not None:
-                belief = self.covariance.condition_near(
-                    sites, self.belief, self.near, _CG_TOLERANCE, _CG_STEPS
-                )
-                if belief is not None:
-                    return belief
-            self.near = self.covariance.condition(sites, self.belief)
-            return self.near
-        return self.covariance.condition(sites, self.belief)
+            self.near = belief
+        return belief
 
     def settle(self) -> ExactBelief:
         """The posterior at the sites last called for, factorised."""
