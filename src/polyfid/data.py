@@ -197,3 +197,32 @@ def check_rows(name: str, values: object, n: int) -> None:
         raise ValueError(
             f"{name} has {length} entries and X has {n} rows; they must have equal length"
         )
+
+
+def point_ids(X: Any) -> NDArray[np.intp]:
+    """Integers (n,) that are equal where the rows of X are: missing values equal each other.
+
+    ``X`` is an array, a data frame or a sparse matrix.
+    """
+    if hasattr(X, "tocsr"):
+        X = X.tocsr(copy=True)
+        X.sum_duplicates()
+        X.eliminate_zeros()
+        X = X.tolil()
+        keys: Iterable[Any] = zip(map(tuple, X.rows), map(tuple, X.data), strict=True)
+    else:
+        values = np.asarray(X)
+        values = values.reshape(len(values), -1)
+        if values.dtype.kind in "biuf":
+            values = values + 0.0  # -0.0 and 0.0 have different bytes
+            values[np.isnan(values)] = np.nan  # so may two NaN
+            keys = (row.tobytes() for row in values)
+        else:
+            keys = (tuple(map(_same_nan, row)) for row in values.tolist())
+    ids: dict[Any, int] = {}
+    return np.array([ids.setdefault(key, len(ids)) for key in keys], dtype=np.intp)
+
+
+def _same_nan(value: Any) -> Any:
+    """The value, or one and the same object for every NaN."""
+    return np.nan if isinstance(value, float) and value != value else value

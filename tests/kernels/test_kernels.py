@@ -311,6 +311,16 @@ def test_far_from_the_origin_nothing_is_lost():
     np.testing.assert_array_equal(np.diag(Matern12(FOUR)(far)), 1.0)
 
 
+@pytest.mark.parametrize("repeats", [1, 30])
+@pytest.mark.parametrize("cls", [RBF, Matern12, Matern32, Matern52])
+def test_points_close_together(cls, repeats):
+    near = X + 1e-9 * np.random.default_rng(5).normal(size=X.shape)
+    x = np.concatenate([X, *[near] * repeats])
+    K = cls((0.1,) * 4)(x)
+    np.testing.assert_allclose(K, cls(0.1)(x), rtol=IDENTITY, atol=IDENTITY)
+    assert np.linalg.eigvalsh(K).min() >= -IDENTITY
+
+
 def test_categories_that_the_sets_do_not_share():
     kernel = Categorical((2.0, 4.0))
     K = kernel([[0.0, 7.0], [1.0, 8.0]], [[5.0, 8.0], [6.0, 9.0]])

@@ -35,7 +35,7 @@ class Categorical(Columnwise):
         weight = 1.0 / np.asarray(self.length_scale)
         x, z, column = pairs.one_hot(self.columns)
         distance = weight.sum() - (x * weight[column]) @ z.T.astype(float)
-        K = np.exp(-np.maximum(distance, 0.0))
+        K = np.exp(-distance)
 
         def pullback(K_bar: Array) -> Array:
             if self.length_scale_bounds == "fixed":

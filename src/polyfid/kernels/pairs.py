@@ -14,6 +14,8 @@ Indices = NDArray[np.intp]
 Columns = tuple[int, ...] | None
 Kept = TypeVar("Kept")
 
+CLOSE = 1e-6  # squared distances below this part of the largest squared norms lose digits
+
 
 class Pairs:
     """All pairs (x_i, z_j) of two sets of points.
@@ -59,16 +61,24 @@ class Pairs:
         return self._keep(key, lambda: cdist(*self.raw(columns), "sqeuclidean"))
 
     def scaled_squared_distances(self, columns: Columns, scale: Array) -> Array:
-        """sum_c ((x_ic - z_jc) / scale_c)^2, (n, m); exactly zero where points coincide."""
+        """sum_c ((x_ic - z_jc) / scale_c)^2, (n, m); exactly zero where points coincide.
+
+        |x|^2 + |z|^2 - 2 x.z is fast but cancels for points close to each other, where a Matern 1/2
+        would see the square root of the error; those few are computed from their differences.
+        """
         x, z = self.select(columns)
         x, z = x / scale, z / scale
-        s = x @ z.T
+        xx, zz = np.einsum("ij,ij->i", x, x), np.einsum("ij,ij->i", z, z)
+        s: Array = x @ z.T
         s *= -2.0
-        s += np.einsum("ij,ij->i", x, x)[:, None]
-        s += np.einsum("ij,ij->i", z, z)
-        np.maximum(s, 0.0, out=s)
-        s[self._coincident(columns)] = 0.0
-        return np.asarray(s)
+        s += xx[:, None]
+        s += zz
+        close = np.flatnonzero(s < CLOSE * (xx.max(initial=0.0) + zz.max(initial=0.0)))
+        if close.size * x.shape[1] > s.size:  # not so few
+            return cdist(x, z, "sqeuclidean")
+        i, j = np.divmod(close, len(z))
+        s[i, j] = np.square(x[i] - z[j]).sum(axis=1)
+        return s
 
     def inner(self, columns: Columns) -> Array:
         """x_i . z_j over the columns, (n, m); kept."""
@@ -111,17 +121,6 @@ class Pairs:
             return np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp)
         i = np.arange(max(0, -self.offset), min(n, m - self.offset))
         return i, i + self.offset
-
-    def _coincident(self, columns: Columns) -> tuple[Indices, ...]:
-        """Index arrays of the pairs whose points are equal; kept."""
-
-        def find() -> tuple[Indices, ...]:
-            x, z = self.raw(columns)
-            _, group = np.unique(np.concatenate([x, z]), axis=0, return_inverse=True)
-            group = group.reshape(-1)
-            return np.nonzero(group[: len(x), None] == group[None, len(x) :])
-
-        return self._keep(("coincident", columns), find)
 
     def _keep(self, key: object, compute: Callable[[], Kept]) -> Kept:
         if key not in self._cache:

@@ -1,0 +1,189 @@
+"""Hyper-parameters: priors on them, bounds, starts and the climb to the best evidence."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import ndtri
+from scipy.stats import qmc
+
+from polyfid.evidence import Evidence
+from polyfid.hyperprior import HyperPrior
+from polyfid.linalg import NotPositiveDefinite
+
+Array = NDArray[np.float64]
+
+#: Iterations of every start before the hopeless ones are dropped, and how far behind is hopeless.
+_HEAT_ITER = 12
+_HOPELESS = 3.0
+
+
+@dataclass(frozen=True)
+class Climb:
+    """One ascent: where it started, where it ended, and how it went."""
+
+    start: Array
+    theta: Array
+    objective: float
+    n_evaluations: int
+    converged: bool
+    message: str
+    inner_failures: int
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """The best hyper-parameters found, and all climbs, best first."""
+
+    theta: Array
+    objective: float
+    climbs: tuple[Climb, ...]
+    at_bounds: tuple[str, ...]
+
+    @property
+    def best(self) -> Climb:
+        return self.climbs[0]
+
+    @property
+    def converged(self) -> bool:
+        return self.best.converged
+
+    @property
+    def n_evaluations(self) -> int:
+        return sum(c.n_evaluations for c in self.climbs)
+
+    def __str__(self) -> str:
+        state = "converged" if self.converged else f"not converged ({self.best.message})"
+        return (
+            f"{state}: objective {self.objective:.4f}, best of {len(self.climbs)} "
+            f"start{'s' * (len(self.climbs) != 1)}, {self.n_evaluations} evaluations"
+        )
+
+
+def maximise(
+    evidence: Evidence,
+    hyperprior: HyperPrior,
+    starts: Sequence[Array],
+    max_iter: int = 200,
+    tol: float = 1e-5,
+    n_jobs: int | None = None,
+) -> Optimum:
+    """Maximise log evidence plus log hyper-prior by L-BFGS-B from several starts.
+
+    All starts climb a little; those far behind the best, or arrived where another one is, are
+    dropped, and the rest climb to the top.
+    """
+    climber = _Climber(evidence, hyperprior, tol)
+    bounds = evidence.bounds
+    starts = [np.clip(s, bounds[:, 0], bounds[:, 1]) for s in starts]
+    if len(bounds) == 0:
+        climbs = [climber.climb(starts[0], 0)]
+    elif len(starts) == 1:
+        climbs = [climber.climb(starts[0], max_iter)]
+    else:
+        pool = Parallel(n_jobs=n_jobs, prefer="processes")
+        heats = pool(delayed(climber.climb)(s, min(_HEAT_ITER, max_iter)) for s in starts)
+        finalists = _finalists(heats)
+        finals = pool(
+            delayed(climber.resume)(heats[i], max_iter - _HEAT_ITER) for i in finalists
+        )
+        rest = [c for i, c in enumerate(heats) if i not in finalists]
+        climbs = [*finals, *rest]
+    climbs = sorted(climbs, key=lambda c: -c.objective)
+    best = climbs[0]
+    near = np.isclose(best.theta[:, None], bounds, rtol=0.0, atol=1e-6).any(axis=1)
+    names = tuple(n for n, hit in zip(evidence.theta_names, near, strict=True) if hit)
+    return Optimum(best.theta, best.objective, tuple(climbs), names)
+
+
+def _finalists(heats: Sequence[Climb]) -> list[int]:
+    """Starts worth finishing: near the best, and not where a better one already is."""
+    order = sorted(range(len(heats)), key=lambda i: -heats[i].objective)
+    best = heats[order[0]].objective
+    chosen: list[int] = []
+    for i in order:
+        here = heats[i]
+        if not here.objective >= best - _HOPELESS:
+            continue
+        twin = any(
+            abs(heats[j].objective - here.objective) < 0.1
+            and np.abs(heats[j].theta - here.theta).max() < 0.3
+            for j in chosen
+        )
+        if not twin:
+            chosen.append(i)
+    return chosen
+
+
+class _Climber:
+    """Ascents of one objective. Cheap to send to another process."""
+
+    def __init__(self, evidence: Evidence, hyperprior: HyperPrior, tol: float) -> None:
+        self.evidence, self.hyperprior, self.tol = copy.copy(evidence), hyperprior, tol
+
+    def climb(self, start: Array, max_iter: int) -> Climb:
+        self.evidence.forget()
+        count = failures = 0
+
+        def cost(theta: Array) -> tuple[float, Array]:
+            nonlocal count, failures
+            count += 1
+            try:
+                value = self.evidence(theta)
+            except NotPositiveDefinite:
+                failures += 1
+                return 1e25, np.zeros_like(theta)
+            failures += not value.report.converged
+            log_prior, slope = self.hyperprior(theta)
+            return -(value.value + log_prior), -(value.gradient + slope)
+
+        if max_iter <= 0 or len(start) == 0:
+            objective = -cost(start)[0]
+            return Climb(start, start, objective, count, True, "not optimised", failures)
+        result = minimize(
+            cost,
+            start,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=self.evidence.bounds,
+            options={"maxiter": max_iter, "ftol": self.tol * 1e-4, "gtol": self.tol * 100, "maxls": 30},
+        )
+        return Climb(
+            start, result.x, -float(result.fun), count, bool(result.success),
+            str(result.message), failures,
+        )
+
+    def resume(self, heat: Climb, max_iter: int) -> Climb:
+        if heat.converged or max_iter <= 0:
+            return heat
+        rest = self.climb(heat.theta, max_iter)
+        return replace(
+            rest,
+            start=heat.start,
+            n_evaluations=heat.n_evaluations + rest.n_evaluations,
+            inner_failures=heat.inner_failures + rest.inner_failures,
+        )
+
+
+def spread_starts(
+    evidence: Evidence, hyperprior: HyperPrior, n_starts: int, rng: np.random.RandomState
+) -> list[Array]:
+    """Quasi-random starts: from the hyper-prior, or uniform in log space where it is flat."""
+    bounds = evidence.bounds
+    if n_starts == 0 or len(bounds) == 0:
+        return []
+    uniform = qmc.Sobol(len(bounds), seed=rng.randint(2**31 - 1)).random(n_starts)
+    uniform = np.clip(uniform, 1e-6, 1.0 - 1e-6)
+    # A decade or two around the given values, however wide the bounds.
+    centre, reach = evidence.theta, np.log(100.0)
+    low = np.maximum(bounds[:, 0], centre - reach)
+    high = np.minimum(bounds[:, 1], centre + reach)
+    flat = low + uniform * (high - low)
+    informed = hyperprior.mean + hyperprior.sd * ndtri(uniform)
+    return list(np.where(hyperprior.is_flat, flat, informed))
