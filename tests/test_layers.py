@@ -14,7 +14,7 @@ SRC = Path(__file__).parents[1] / "src" / "polyfid"
 LAYERS = [
     ["_version"],
     ["data"],
-    ["linalg", "logistic"],
+    ["linalg", "logistic", "hyperprior"],
     ["kernels"],
     ["prior"],
     ["likelihoods"],

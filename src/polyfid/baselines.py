@@ -70,10 +70,9 @@ def _has(method: str) -> Callable[[_Baseline], bool]:
 class _Baseline(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     """Levels in, predictions at the top level out; a subclass says which rows a model sees."""
 
-    # In force where metadata routing is enabled, and then the same as without: the scores are not
-    # weighted unless the user says so.
+    # Where metadata routing is enabled, what is passed arrives without a request. Whether scores
+    # are weighted too is for the user to say: set_score_request(sample_weight=...).
     __metadata_request__fit = {"fidelity": True, "sample_weight": True}  # noqa: RUF012
-    __metadata_request__score = {"sample_weight": False}  # noqa: RUF012
 
     def __init__(
         self,
@@ -278,7 +277,9 @@ class TrustedOnly(_Baseline):
     params={"fidelity": fidelity})``. Without it, ``cross_validate(TrustedOnly(), X, y,
     params={"fidelity": fidelity})`` works too, and a step of a pipeline is named as in
     ``params={"trustedonly__fidelity": fidelity}``. Either way it is worth scoring trusted rows
-    only: see `polyfid.model_selection.TrustedKFold`.
+    only: see `polyfid.model_selection.TrustedKFold`. Weights are routed to `fit` in the same way;
+    with routing, scikit-learn asks whether the scores shall be weighted:
+    ``TrustedOnly().set_score_request(sample_weight=True)``.
 
     Examples
     --------
@@ -474,10 +475,12 @@ def _split_column(X: Any, place: int) -> tuple[Any, Any]:
 
 def _weight_arguments(model: Any, weight: Array) -> dict[str, Array]:
     """How `fit` takes the weights of the rows."""
+    taker = model
     if isinstance(model, Pipeline) and not _routing():
         # To all steps, so that a weight of two counts as two rows for the scaler too.
         steps = [name for name, step in model.steps if has_fit_parameter(step, "sample_weight")]
-        if model.steps[-1][0] in steps:
+        last, taker = model.steps[-1]
+        if last in steps:
             return {f"{name}__sample_weight": weight for name in steps}
     else:
         # Pipelines and searches take any argument and pass it on.
@@ -485,8 +488,8 @@ def _weight_arguments(model: Any, weight: Array) -> dict[str, Array]:
         if has_fit_parameter(model, "sample_weight") or inspect.Parameter.VAR_KEYWORD in kinds:
             return {"sample_weight": weight}
     raise ValueError(
-        f"sample_weight was passed, and {model!r} does not take it; leave it out, or use an "
-        "estimator with sample_weight in its fit"
+        f"sample_weight was passed, and the fit of {type(taker).__name__} does not take it; leave "
+        "it out, or use an estimator that does"
     )
 
 

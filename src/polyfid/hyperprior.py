@@ -54,6 +54,8 @@ class HyperPrior:
     @staticmethod
     def join(parts: Sequence[HyperPrior]) -> HyperPrior:
         """Independent groups of parameters, one after the other."""
+        if not parts:
+            return HyperPrior.flat(0)
         mean = np.concatenate([p.mean for p in parts])
         precision = np.zeros((len(mean), len(mean)))
         start = 0

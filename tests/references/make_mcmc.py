@@ -1,6 +1,6 @@
 """Make mcmc.json: exact answers (up to Monte-Carlo error) for two small classification problems.
 
-Run from the root of the repository (about three minutes on one core, plain numpy, no polyfid):
+Run from the root of the repository (about nine minutes on one core, plain numpy, no polyfid):
 
     OPENBLAS_NUM_THREADS=1 python tests/references/make_mcmc.py
 
@@ -26,8 +26,8 @@ Each case stores
 Every run first checks the samplers and estimators where the answer is known (a flat likelihood, a
 channel without information, one row, two rows by quadrature), then the figures of each case by one
 method against those by another. It stops with an AssertionError if a pair differs by more than five
-standard errors; the largest differences, in standard errors, are stored as "checks". Random numbers are seeded; another BLAS may still
-change the figures within their standard errors.
+standard errors; the largest differences, in standard errors, are stored as "checks". Random numbers
+are seeded; another BLAS may still change the figures within their standard errors.
 """
 
 import json

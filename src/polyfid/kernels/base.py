@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from polyfid.hyperprior import HyperPrior
 from polyfid.kernels.pairs import Pairs
 
 Array = NDArray[np.float64]
@@ -24,6 +25,10 @@ Pullback = Callable[[Array], Array]
 Bounds = tuple[float, float] | tuple[tuple[float, float], ...] | Literal["fixed"]
 
 DEFAULT_BOUNDS = (1e-5, 1e5)
+
+#: Weak priors let a kernel's length-scales move together by a factor of about e, and each of them
+#: away from the others by a third of that on the logarithmic scale.
+SHARED_SD, OWN_SD = 1.0, 0.3
 
 
 class Kernel(ABC):
@@ -70,6 +75,10 @@ class Kernel(ABC):
     def describe(self, feature_names: Sequence[str] | None = None) -> str:
         """The kernel in words."""
 
+    def weak_prior(self, x: Array) -> HyperPrior:
+        """What is plausible for ``theta`` before labels are seen, given points x; flat if unknown."""
+        return HyperPrior.flat(len(self.theta))
+
     def evaluate(self, pairs: Pairs) -> Array:
         """Covariance of the pairs; broadcasts to their shape."""
         return self.vjp(pairs)[0]
@@ -115,6 +124,7 @@ class Leaf(Kernel):
 
     _hyper: ClassVar[tuple[str, ...]] = ()
     _by_column: ClassVar[tuple[str, ...]] = ()  # those of _hyper that may be one number a column
+    _plausible: ClassVar[dict[str, tuple[float, float]]] = {}  # mean and sd of their logarithms
 
     def __post_init__(self) -> None:
         for name in self._hyper:
@@ -174,6 +184,12 @@ class Leaf(Kernel):
     def for_features(self, n_features: int) -> Self:
         return self
 
+    def weak_prior(self, x: Array) -> HyperPrior:
+        return HyperPrior.join([self._weak_prior_of(name, x) for name, _ in self._free()])
+
+    def _weak_prior_of(self, name: str, x: Array) -> HyperPrior:
+        return HyperPrior.independent(*([v] for v in self._plausible[name]))
+
     def __repr__(self) -> str:
         shown = [
             f"{f.name}={_short(getattr(self, f.name))}"
@@ -230,6 +246,21 @@ class Columnwise(Leaf):
             )
         return self
 
+    def _weak_prior_of(self, name: str, x: Array) -> HyperPrior:
+        if name != "length_scale":
+            return super()._weak_prior_of(name, x)
+        spread = (x if self.columns is None else x[:, self.columns]).std(axis=0)
+        typical = np.log(self._typical_length(len(spread))) + np.log(
+            np.where(spread > 0.0, spread, 1.0)
+        )
+        if np.ndim(self.length_scale) == 0:
+            return HyperPrior.independent([float(typical.mean())], [SHARED_SD])
+        return HyperPrior.tied(typical, SHARED_SD, OWN_SD)
+
+    def _typical_length(self, n_columns: int) -> float:
+        """A plausible length-scale, in standard deviations of the columns."""
+        return float(np.sqrt(n_columns))
+
     def _length_pullback(self, pairs: Pairs, s: Array, weighted: Array) -> Array:
         """Adjoint of log length-scale from G_ij, the adjoint of s_ij = sum_c (d_ijc / l_c)^2.
 
@@ -273,6 +304,7 @@ class Constant(Leaf):
     value_bounds: Bounds = DEFAULT_BOUNDS
 
     _hyper: ClassVar[tuple[str, ...]] = ("value",)
+    _plausible: ClassVar[dict[str, tuple[float, float]]] = {"value": (1.5, 1.5)}
 
     def vjp(self, pairs: Pairs) -> tuple[Array, Pullback]:
         def pullback(K_bar: Array) -> Array:
@@ -307,6 +339,7 @@ class White(Leaf):
     noise_level_bounds: Bounds = DEFAULT_BOUNDS
 
     _hyper: ClassVar[tuple[str, ...]] = ("noise_level",)
+    _plausible: ClassVar[dict[str, tuple[float, float]]] = {"noise_level": (-1.5, 1.5)}
 
     def vjp(self, pairs: Pairs) -> tuple[Array, Pullback]:
         same = pairs.same_rows()
@@ -353,6 +386,9 @@ class _Pair(Kernel):
 
     def for_features(self, n_features: int) -> Self:
         return type(self)(self.left.for_features(n_features), self.right.for_features(n_features))
+
+    def weak_prior(self, x: Array) -> HyperPrior:
+        return HyperPrior.join([self.left.weak_prior(x), self.right.weak_prior(x)])
 
 
 @dataclass(frozen=True)

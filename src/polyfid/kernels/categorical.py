@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from polyfid.hyperprior import HyperPrior
 from polyfid.kernels.base import Columnwise, Pullback
 from polyfid.kernels.pairs import Pairs
 
@@ -56,6 +57,13 @@ class Categorical(Columnwise):
             return np.array([np.vdot(K_bar * K, distance)])
 
         return K, pullback
+
+    def _weak_prior_of(self, name: str, x: Array) -> HyperPrior:
+        # Codes have no scale: the spread of the columns says nothing.
+        return super()._weak_prior_of(name, np.zeros((1, x.shape[1])))
+
+    def _typical_length(self, n_columns: int) -> float:
+        return float(n_columns)
 
     def diagonal(self, x: Array) -> Array:
         return np.ones(len(x))

@@ -200,6 +200,7 @@ class RationalQuadratic(Stationary):
     alpha_bounds: Bounds = field(default=DEFAULT_BOUNDS, kw_only=True)
 
     _hyper: ClassVar[tuple[str, ...]] = ("alpha", "length_scale")  # as scikit-learn orders them
+    _plausible: ClassVar[dict[str, tuple[float, float]]] = {"alpha": (0.0, 1.0)}
     _words: ClassVar[str] = "smooth at several lengths (rational quadratic)"
 
     def profile(self, s: Array) -> tuple[Array, Array]:
