@@ -31,7 +31,8 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from .data import Array, Levels, check_rows, encode_levels, order_levels, point_ids
+from polyfid.columns import FidelityColumn, as_table
+from polyfid.data import Array, Levels, check_rows, encode_levels, order_levels, point_ids
 
 __all__ = ["Pooled", "Stacked", "TrustedOnly"]
 
@@ -117,7 +118,7 @@ class _Baseline(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        X = _as_table(X)
+        X = as_table(X)
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None; "
@@ -132,15 +133,15 @@ class _Baseline(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         check_classification_targets(labels)
         weight = None if sample_weight is None else _check_sample_weight(sample_weight, X)
 
-        self._fidelity_column: tuple[int, Any] | None = None
+        self._fidelity_column: FidelityColumn | None = None
         if self.fidelity_feature is not None:
             if fidelity is not None:
                 raise ValueError(
                     f"fidelity was passed although fidelity_feature={self.fidelity_feature!r} "
                     "says that a column of X holds it; use one of the two"
                 )
-            self._fidelity_column = _find_column(X, self.fidelity_feature)
-            X, fidelity = _split_column(X, self._fidelity_column[0])
+            self._fidelity_column = FidelityColumn.find(X, self.fidelity_feature)
+            X, fidelity = self._fidelity_column.split(X)
         self.levels_, level = self._read_levels(fidelity, n)
         validate_data(self, X, skip_check_array=True)
         self.classes_ = np.unique(labels)
@@ -229,15 +230,9 @@ class _Baseline(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def _read_new(self, X: Any) -> Any:
         """New rows without the column of the fidelity, which may be there or not."""
         check_is_fitted(self)
-        X = _as_table(X)
+        X = as_table(X)
         if self._fidelity_column is not None:
-            place, name = self._fidelity_column
-            columns = getattr(X, "columns", None)
-            if name is not None and columns is not None:
-                if name in list(columns):
-                    X, _ = _split_column(X, list(columns).index(name))
-            elif X.shape[1] == self.n_features_in_ + 1:
-                X, _ = _split_column(X, place)
+            X, _ = self._fidelity_column.split_if_there(X, self.n_features_in_)
         validate_data(self, X, reset=False, skip_check_array=True)
         return X
 
@@ -431,46 +426,6 @@ def _routing() -> bool:
 
 def _is_sparse(X: Any) -> bool:
     return hasattr(X, "tocsr")
-
-
-def _as_table(X: Any) -> Any:
-    """X with a shape of two dimensions and rows that can be selected."""
-    if _is_sparse(X):
-        X = X.tocsr()
-    elif not hasattr(X, "shape"):
-        X = np.asarray(X)
-    if len(X.shape) != 2:
-        raise ValueError(
-            f"X must have two dimensions, rows and features; got shape {tuple(X.shape)}. Reshape "
-            "your data: array.reshape(-1, 1) if it is one feature, array.reshape(1, -1) if one row"
-        )
-    return X
-
-
-def _find_column(X: Any, column: int | str) -> tuple[int, Any]:
-    """The place of a column, and its name in a data frame."""
-    columns = getattr(X, "columns", None)
-    names = None if columns is None else list(columns)
-    if names is not None and column in names:
-        return names.index(column), column
-    n_columns = X.shape[1]
-    if isinstance(column, int | np.integer) and -n_columns <= column < n_columns:
-        place = int(column) % n_columns
-        return place, None if names is None else names[place]
-    there = f"columns {names}" if names is not None else f"{n_columns} columns and no names"
-    raise ValueError(
-        f"fidelity_feature must be a column of X, got {column!r}, and X has {there}; pass the "
-        "place or, for a data frame, the name of the column"
-    )
-
-
-def _split_column(X: Any, place: int) -> tuple[Any, Any]:
-    """X without a column, and the column."""
-    others = np.delete(np.arange(X.shape[1]), place)
-    rest = _safe_indexing(X, others, axis=1)
-    if _is_sparse(X):
-        return rest, X[:, [place]].toarray()[:, 0]
-    return rest, _safe_indexing(X, place, axis=1)
 
 
 def _weight_arguments(model: Any, weight: Array) -> dict[str, Array]:

@@ -15,7 +15,7 @@ Levels = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Points:
-    """Points at levels, sorted by level: ``x`` (n, d) and ``level`` (n,) from 0, the least trusted."""
+    """Points sorted by level: ``x`` (n, d) and ``level`` (n,) from 0, the least trusted."""
 
     x: Array
     level: NDArray[np.intp]
@@ -76,8 +76,9 @@ def stack_levels(data: Mapping[Any, tuple[Any, Any]]) -> tuple[Any, NDArray[Any]
     --------
     >>> import numpy as np
     >>> from polyfid import stack_levels
-    >>> X, y, fidelity = stack_levels({
-    ...     "simulation": (np.zeros((3, 2)), [0, 1, 1]), "experiment": (np.ones((1, 2)), [1])})
+    >>> X, y, fidelity = stack_levels(
+    ...     {"simulation": (np.zeros((3, 2)), [0, 1, 1]), "experiment": (np.ones((1, 2)), [1])}
+    ... )
     >>> X.shape, fidelity.levels
     ((4, 2), ('simulation', 'experiment'))
     """
@@ -94,7 +95,8 @@ def stack_levels(data: Mapping[Any, tuple[Any, Any]]) -> tuple[Any, NDArray[Any]
             raise ValueError(f"data[{name!r}] must be a pair (X, y)") from None
         if len(x) != len(y):
             raise ValueError(
-                f"data[{name!r}]: X has {len(x)} rows and y has {len(y)}; they must have equal length"
+                f"data[{name!r}]: X has {len(x)} rows and y has {len(y)}; "
+                "they must have equal length"
             )
         xs.append(x)
         ys.append(np.asarray(y))
@@ -126,9 +128,9 @@ def _declared_order(fidelity: object) -> Levels | None:
     levels = getattr(fidelity, "levels", None)
     if isinstance(levels, tuple):
         return levels
-    dtype = getattr(fidelity, "dtype", None)
+    dtype: Any = getattr(fidelity, "dtype", None)
     if getattr(dtype, "ordered", False):
-        return tuple(dtype.categories)  # type: ignore[union-attr]
+        return tuple(dtype.categories)
     if type(dtype).__name__ == "Enum" and hasattr(dtype, "categories"):
         return tuple(dtype.categories)
     return None
@@ -168,7 +170,9 @@ def _as_column(fidelity: object, what: str = "fidelity") -> NDArray[Any]:
     """A flat array of level names that can be sorted."""
     values = np.asarray(fidelity)
     if values.ndim != 1:
-        raise ValueError(f"{what} must be one-dimensional, one level a row; got shape {values.shape}")
+        raise ValueError(
+            f"{what} must be one-dimensional, one level a row; got shape {values.shape}"
+        )
     if values.dtype.kind in "fc" and not np.isfinite(values).all():
         raise ValueError(f"{what} has missing or infinite values; give every row a level")
     if values.dtype.kind == "O":
@@ -185,7 +189,7 @@ def _as_column(fidelity: object, what: str = "fidelity") -> NDArray[Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A Python scalar for a numpy one, and an int for a whole float, so that 1, 1.0 and True agree."""
+    """A Python scalar, whole floats as int: 1, 1.0 and True agree, in numpy or out of it."""
     value = value.item() if isinstance(value, np.generic) else value
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
@@ -212,7 +216,7 @@ def point_ids(X: Any) -> NDArray[np.intp]:
         keys: Iterable[Any] = zip(map(tuple, X.rows), map(tuple, X.data), strict=True)
     else:
         values = np.asarray(X)
-        values = values.reshape(len(values), -1)
+        values = values[:, None] if values.ndim == 1 else values
         if values.dtype.kind in "biuf":
             values = values + 0.0  # -0.0 and 0.0 have different bytes
             values[np.isnan(values)] = np.nan  # so may two NaN

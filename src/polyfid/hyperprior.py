@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +13,14 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class HyperPrior:
-    """theta ~ N(mean, precision^-1); a zero row of the precision is a flat prior."""
+    """theta ~ N(mean, precision^-1); a zero row of the precision is a flat prior.
+
+    ``known`` says where the mean is a plausible value, which it may be although the prior is flat.
+    """
 
     mean: Array
     precision: Array
+    known: NDArray[np.bool_]
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
         """Log density up to a constant, and its gradient."""
@@ -36,12 +40,13 @@ class HyperPrior:
     @staticmethod
     def flat(n: int) -> HyperPrior:
         """No opinion on n parameters."""
-        return HyperPrior(np.zeros(n), np.zeros((n, n)))
+        return HyperPrior(np.zeros(n), np.zeros((n, n)), np.zeros(n, dtype=bool))
 
     @staticmethod
     def independent(mean: Sequence[float], sd: Sequence[float]) -> HyperPrior:
         """Independent normal priors."""
-        return HyperPrior(np.array(mean, dtype=float), np.diag(np.array(sd, dtype=float) ** -2.0))
+        precision = np.diag(np.array(sd, dtype=float) ** -2.0)
+        return HyperPrior(np.array(mean, dtype=float), precision, np.ones(len(mean), dtype=bool))
 
     @staticmethod
     def tied(mean: Array, shared_sd: float, own_sd: float) -> HyperPrior:
@@ -49,7 +54,7 @@ class HyperPrior:
         n = len(mean)
         # Inverse of shared^2 1 1^T + own^2 I.
         shrink = shared_sd**2 / (own_sd**2 * (own_sd**2 + n * shared_sd**2))
-        return HyperPrior(mean, np.eye(n) / own_sd**2 - shrink)
+        return HyperPrior(mean, np.eye(n) / own_sd**2 - shrink, np.ones(n, dtype=bool))
 
     @staticmethod
     def join(parts: Sequence[HyperPrior]) -> HyperPrior:
@@ -63,4 +68,8 @@ class HyperPrior:
             stop = start + len(part.mean)
             precision[start:stop, start:stop] = part.precision
             start = stop
-        return HyperPrior(mean, precision)
+        return HyperPrior(mean, precision, np.concatenate([p.known for p in parts]))
+
+    def flattened(self) -> HyperPrior:
+        """The same plausible values with no preference for them."""
+        return replace(self, precision=np.zeros_like(self.precision))

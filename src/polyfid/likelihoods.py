@@ -55,7 +55,11 @@ class Likelihood(ABC):
 
     @abstractmethod
     def tilted(self, mean: Array, variance: Array) -> Tilted:
-        """log of the integral of N(f | mean, variance) p(y | f)^min(weight, 1), and its derivatives."""
+        """Log-integral of N(f | mean, variance) p(y | f)^min(weight, 1), and derivatives."""
+
+    @abstractmethod
+    def take(self, rows: NDArray[np.intp]) -> Self:
+        """The likelihood of some of the rows."""
 
     @property
     def theta(self) -> Array:
@@ -97,6 +101,9 @@ class Logit(Likelihood):
 
     log_concave = True
 
+    def take(self, rows: NDArray[np.intp]) -> Self:
+        return replace(self, y=self.y[rows], weight=self.weight[rows])
+
     def derivatives(self, f: Array) -> Derivatives:
         p = expit(f)
         slope = self.weight * p * (1.0 - p)
@@ -118,9 +125,7 @@ class Logit(Likelihood):
         )
 
     def tilted(self, mean: Array, variance: Array) -> Tilted:
-        log_z, first, second = tilted_sigmoid(
-            self.y * mean, variance, np.minimum(self.weight, 1.0)
-        )
+        log_z, first, second = tilted_sigmoid(self.y * mean, variance, np.minimum(self.weight, 1.0))
         return Tilted(log_z, self.y * first, second)
 
 
@@ -179,6 +184,10 @@ class NoisyLogit(Likelihood):
             rate = np.asarray(getattr(self, name), dtype=float)
             if not ((rate >= 0.0) & (rate <= 1.0)).all():
                 raise ValueError(f"{name} must be probabilities, got {rate.tolist()}")
+
+    def take(self, rows: NDArray[np.intp]) -> Self:
+        y, weight, group = self.y[rows], self.weight[rows], self.group[rows]
+        return replace(self, y=y, weight=weight, group=group)
 
     @property
     def rates(self) -> tuple[Array, Array]:
@@ -271,8 +280,9 @@ class NoisyLogit(Likelihood):
     def tilted_pullback(self, mean: Array, variance: Array, copies: Array) -> Array:
         # Z = a E sigmoid(f) + b E sigmoid(-f).
         log_z = self.tilted(mean, variance).log_z
-        up = np.exp(tilted_sigmoid(mean, variance).log_z - log_z)
-        down = np.exp(tilted_sigmoid(-mean, variance).log_z - log_z)
+        # Capped where a label is impossible under one of the classes: that rate is not free.
+        up = np.exp(np.minimum(tilted_sigmoid(mean, variance).log_z - log_z, 500.0))
+        down = np.exp(np.minimum(tilted_sigmoid(-mean, variance).log_z - log_z, 500.0))
         return self._rates_pullback(copies * up, copies * down)
 
     def _rates_pullback(self, a_bar: Array, b_bar: Array) -> Array:

@@ -1,7 +1,7 @@
 """Dense linear algebra on symmetric matrices kept in one triangle: the only callers of LAPACK.
 
-A symmetric matrix is a C-ordered array of which the upper triangle is valid, so that its transpose is
-what LAPACK calls a Fortran-ordered matrix with a valid lower triangle: no copies are made.
+A symmetric matrix is a C-ordered array of which the upper triangle is valid, so that its transpose
+is what LAPACK calls a Fortran-ordered matrix with a valid lower triangle: no copies are made.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from scipy.linalg import blas, lapack
 Array = NDArray[np.float64]
 
 
-class NotPositiveDefinite(ArithmeticError):
+class NotPositiveDefinite(ArithmeticError):  # noqa: N818
     """A matrix that should have been positive definite was not."""
 
 

@@ -11,7 +11,7 @@ from sklearn.model_selection import BaseCrossValidator, ShuffleSplit, Stratified
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import type_of_target
 
-from .data import check_rows, encode_levels, order_levels, point_ids
+from polyfid.data import check_rows, encode_levels, order_levels, point_ids
 
 __all__ = ["TrustedKFold", "TrustedShuffleSplit"]
 
@@ -215,8 +215,8 @@ class TrustedKFold(_TrustedSplitter):
         if classes is None:
             folds = np.array_split(order, self.n_splits)
         else:
-            # Sorted by class and dealt like cards: scikit-learn's StratifiedKFold has the same
-            # numbers of each class, but refuses or warns of classes rarer than the folds.
+            # Sorted by class and dealt like cards. So does scikit-learn's StratifiedKFold, but it
+            # warns of a class rarer than the folds, and fails if all are.
             order = order[np.argsort(classes[order], kind="stable")]
             folds = [order[k :: self.n_splits] for k in range(self.n_splits)]
         for test in folds:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from polyfid.covariances import ExactBelief
 from polyfid.data import Points
-from polyfid.linalg import jittered_root
+from polyfid.linalg import Cholesky, Indefinite, jittered_root
 from polyfid.prior import Prior
 
 Array = NDArray[np.float64]
@@ -27,13 +27,20 @@ class Posterior:
 
     prior: Prior
     points: Points
-    belief: ExactBelief
+    alpha: Array
+    root: Array
+    factor: Cholesky | Indefinite
+
+    @classmethod
+    def from_belief(cls, prior: Prior, points: Points, belief: ExactBelief) -> Posterior:
+        """The posterior that a belief at the rows implies; keeps its factor, not the covariance."""
+        return cls(prior, points, belief.alpha, belief.root, belief.factor)
 
     def mean(self, new: Points) -> Array:
         """Posterior mean at the points, (m,)."""
+        parts = self._batches(new)
         return np.concatenate(
-            [self.prior.cross_covariance(part, self.points) @ self.belief.alpha
-             for part in self._batches(new)]
+            [self.prior.cross_covariance(p, self.points) @ self.alpha for p in parts]
         )
 
     def mean_and_variance(self, new: Points) -> tuple[Array, Array]:
@@ -41,20 +48,20 @@ class Posterior:
         means, variances = [], []
         for part in self._batches(new):
             k = self.prior.cross_covariance(part, self.points)
-            means.append(k @ self.belief.alpha)
-            k *= self.belief.root
-            variances.append(self.prior.diagonal(part) - self.belief.factor.quadratic(k.T))
+            means.append(k @ self.alpha)
+            k *= self.root
+            variances.append(self.prior.diagonal(part) - self.factor.quadratic(k.T))
         return np.concatenate(means), np.maximum(np.concatenate(variances), 0.0)
 
     def mean_and_covariance(self, new: Points) -> tuple[Array, Array]:
         """Posterior mean (m,) and joint covariance (m, m) at the points."""
         k = self.prior.cross_covariance(new, self.points)
-        mean = k @ self.belief.alpha
-        k *= self.belief.root
+        mean = k @ self.alpha
+        k *= self.root
         joint = self.prior.cross_covariance(new, new)
         # What independent noise adds to a point's own variance is not in the cross-covariance.
         joint.flat[:: len(joint) + 1] = self.prior.diagonal(new)
-        return mean, joint - self.belief.factor.gram(k.T)
+        return mean, joint - self.factor.gram(k.T)
 
     def sample(self, new: Points, n_samples: int, rng: np.random.RandomState) -> Array:
         """Joint samples at the points, (m, n_samples)."""

@@ -1,6 +1,7 @@
 """Priors over several levels: every latent function is a linear mix of independent processes.
 
-f_t = sum_s A[t, s] g_s with g_s ~ GP(0, k_s), hence cov(f_t(x), f_u(z)) = sum_s A[t,s] A[u,s] k_s(x, z).
+f_t = sum_s A[t, s] g_s with g_s ~ GP(0, k_s), hence
+cov(f_t(x), f_u(z)) = sum_s A[t, s] A[u, s] k_s(x, z).
 A prior says how its parameters make the loadings A; the rest is common to all.
 """
 
@@ -144,7 +145,7 @@ class Prior(ABC):
             t, u = tile.levels
             target = K[tile.rows, tile.cols]
             target[...] = 0.0
-            for s in np.nonzero(support[t] & support[u])[0]:
+            for s in np.nonzero(support[t] & support[u])[0].tolist():
                 target += (A[t, s] * A[u, s]) * part(tile, s)
         return K
 
@@ -327,7 +328,8 @@ class Coregional(Prior):
     def with_mixing_theta(self, theta: Array) -> Self:
         if self.weight_bounds == "fixed":
             return self
-        return replace(self, weights=theta.reshape(self.loadings.shape))
+        rows = theta.reshape(self.loadings.shape)
+        return replace(self, weights=tuple(tuple(row.tolist()) for row in rows))
 
     @property
     def mixing_bounds(self) -> Array:

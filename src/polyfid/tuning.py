@@ -5,11 +5,12 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from scipy.optimize import minimize
+from scipy.optimize import Bounds, minimize
 from scipy.special import ndtri
 from scipy.stats import qmc
 
@@ -90,15 +91,13 @@ def maximise(
         pool = Parallel(n_jobs=n_jobs, prefer="processes")
         heats = pool(delayed(climber.climb)(s, min(_HEAT_ITER, max_iter)) for s in starts)
         finalists = _finalists(heats)
-        finals = pool(
-            delayed(climber.resume)(heats[i], max_iter - _HEAT_ITER) for i in finalists
-        )
+        finals = pool(delayed(climber.resume)(heats[i], max_iter - _HEAT_ITER) for i in finalists)
         rest = [c for i, c in enumerate(heats) if i not in finalists]
         climbs = [*finals, *rest]
     climbs = sorted(climbs, key=lambda c: -c.objective)
     best = climbs[0]
-    near = np.isclose(best.theta[:, None], bounds, rtol=0.0, atol=1e-6).any(axis=1)
-    names = tuple(n for n, hit in zip(evidence.theta_names, near, strict=True) if hit)
+    gap = np.abs(best.theta[:, None] - bounds).min(axis=1, initial=np.inf)
+    names = tuple(n for n, g in zip(evidence.theta_names, gap, strict=True) if g < 1e-6)
     return Optimum(best.theta, best.objective, tuple(climbs), names)
 
 
@@ -131,7 +130,7 @@ class _Climber:
         self.evidence.forget()
         count = failures = 0
 
-        def cost(theta: Array) -> tuple[float, Array]:
+        def cost(theta: Any) -> tuple[float, Any]:
             nonlocal count, failures
             count += 1
             try:
@@ -151,12 +150,22 @@ class _Climber:
             start,
             jac=True,
             method="L-BFGS-B",
-            bounds=self.evidence.bounds,
-            options={"maxiter": max_iter, "ftol": self.tol * 1e-4, "gtol": self.tol * 100, "maxls": 30},
+            bounds=Bounds(*self.evidence.bounds.T),
+            options={
+                "maxiter": max_iter,
+                "ftol": self.tol * 1e-4,
+                "gtol": self.tol * 100,
+                "maxls": 30,
+            },
         )
         return Climb(
-            start, result.x, -float(result.fun), count, bool(result.success),
-            str(result.message), failures,
+            start,
+            result.x,
+            -float(result.fun),
+            count,
+            bool(result.success),
+            str(result.message),
+            failures,
         )
 
     def resume(self, heat: Climb, max_iter: int) -> Climb:

@@ -2,7 +2,8 @@
 
 With root = |w|^(1/2), J = sign(w) and B = J + root K root (J = I unless a site is negative),
 
-    alpha = nu - w m,  m = K alpha,  R = root B^-1 root,  w v = 1 - J diag(B^-1),  log|I + K W| = log|det B|.
+    alpha = nu - w m,  m = K alpha,  R = root B^-1 root,
+    w v = 1 - J diag(B^-1),  log|I + K W| = log|det B|.
 """
 
 from __future__ import annotations
@@ -109,9 +110,10 @@ class ExactCovariance:
         return float(max(change.max(), (np.abs(target.w - belief.sites.w) * spread).max()))
 
     def pullback(self, belief: ExactBelief, implicit: tuple[Array, Array] | None) -> Array:
-        """Gradient in the prior's theta of an evidence whose derivative in K is
+        """Gradient of the evidence in the prior's theta.
 
-        alpha alpha^T / 2 - R / 2 + (u g^T + g u^T) / 2, with (u, g) the implicit pair.
+        The derivative in K is alpha alpha^T / 2 - R / 2 + (u g^T + g u^T) / 2, with (u, g) the
+        implicit pair.
         """
         if self._pullback is None:
             raise RuntimeError("this covariance was built without gradient=True, or is used up")
@@ -144,9 +146,11 @@ def _upper(n: int) -> Array:
 
 
 class ExactBelief:
-    """The Gaussian posterior at the rows, given sites. Factor and inverse are made when asked for."""
+    """The Gaussian posterior at the rows, given sites; factorised when it is asked for."""
 
-    def __init__(self, covariance: ExactCovariance, sites: Sites, alpha: Array, mean: Array) -> None:
+    def __init__(
+        self, covariance: ExactCovariance, sites: Sites, alpha: Array, mean: Array
+    ) -> None:
         self._covariance = covariance
         self.sites, self.alpha, self.mean = sites, alpha, mean
         self.root = np.sqrt(np.abs(sites.w))
@@ -179,7 +183,7 @@ class ExactBelief:
 
     @property
     def log_det(self) -> float:
-        """log |I + K W|."""
+        """Log |I + K W|."""
         if self._log_det is None:
             self._log_det = self.factor.log_det
         return self._log_det
@@ -205,9 +209,7 @@ class ExactBelief:
         variance = np.divide(self.scaled_variance, w, out=np.zeros_like(w), where=~weak)
         if weak.any():
             index = np.nonzero(weak)[0]
-            columns = np.where(
-                np.arange(len(K))[:, None] <= index, K[:, index], K[index].T
-            )
+            columns = np.where(np.arange(len(K))[:, None] <= index, K[:, index], K[index].T)
             V = columns * self.root[:, None]
             shrink = np.einsum("ij,ij->j", V, symm(self.inverse, V))
             variance[index] = self._covariance.diagonal[index] - shrink

@@ -12,7 +12,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Sites:
-    """One factor exp(nu f - w f^2 / 2) a row: ``w`` the precisions, ``nu`` the linear terms, (n,)."""
+    """One factor exp(nu f - w f^2 / 2) a row: precisions ``w``, linear terms ``nu``, (n,)."""
 
     w: Array
     nu: Array

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
+from typing import Any, NamedTuple
 
 from polyfid.covariances import ExactBelief, ExactCovariance, Sites
 from polyfid.inference.scheme import Scheme
@@ -57,7 +55,7 @@ def run(
     scheme.check(likelihood)
     loop = _Loop(scheme, covariance, likelihood, start)
     step, n_iter, message = 1.0, 0, "converged"
-    while loop.distance > tol:
+    while loop.state.distance > tol:
         if n_iter == max_iter:
             message = f"not converged: {max_iter} steps were not enough"
             break
@@ -68,12 +66,12 @@ def run(
         step = min(2.0 * step, 1.0) if loop.advance(step) else 0.5 * step
     belief = loop.settle()
     seen = scheme.look(belief, likelihood)
-    report = Report(message == "converged", n_iter, loop.distance, message)
+    report = Report(message == "converged", n_iter, loop.state.distance, message)
     return Fixed(belief, seen, scheme.log_z(belief, seen), report)
 
 
 class _Loop:
-    """State of the loop: a belief, the sites it calls for, and how far apart the two are."""
+    """State of the loop: a belief, the sites it calls for, how far apart they are, its merit."""
 
     def __init__(
         self,
@@ -84,38 +82,37 @@ class _Loop:
     ) -> None:
         self.scheme, self.covariance, self.likelihood = scheme, covariance, likelihood
         self.near = start
-        self._enter(covariance.prior_belief())
+        self.state = self._look(covariance.prior_belief())
         if start is not None:
-            cold = self.belief, self.target, self.distance, self.merit
             try:
-                self._enter(covariance.carry_over(start))
+                warm = self._look(covariance.carry_over(start))
             except NotPositiveDefinite:
-                self.merit = -np.inf
-            if not self.merit > cold[3] and scheme.slack < 0.1:
-                self.belief, self.target, self.distance, self.merit = cold
+                return
+            # A start that is worse than nothing is not used; without an objective it is trusted.
+            if warm.merit > self.state.merit or scheme.slack > 0.1:
+                self.state = warm
 
-    def _enter(self, belief: ExactBelief) -> None:
-        self.belief = belief
+    def _look(self, belief: ExactBelief) -> _State:
         seen = self.scheme.look(belief, self.likelihood)
-        self.target = self.scheme.sites(belief, seen)
-        self.distance = self.covariance.distance(belief, self.target)
-        self.merit = self.scheme.merit(belief, seen, self.distance)
+        target = self.scheme.sites(belief, seen)
+        distance = self.covariance.distance(belief, target)
+        return _State(belief, target, distance, self.scheme.merit(belief, seen, distance))
 
     def advance(self, step: float) -> bool:
         """Try a step; False, and nothing changed, if it made things worse."""
-        before = self.belief, self.target, self.distance, self.merit
-        sites = self.belief.sites.mix(self.target, step)
-        lowest = self.merit - self.scheme.slack * (abs(self.merit) + self.scheme.slack)
+        belief, target, _, merit = self.state
+        sites = belief.sites.mix(target, step)
+        lowest = merit - self.scheme.slack * (abs(merit) + self.scheme.slack)
         for attempt in (self._condition_near, self._condition):
             try:
-                belief = attempt(sites)
-                if belief is not None:
-                    self._enter(belief)
-                    if self.merit >= lowest:
+                reached = attempt(sites)
+                if reached is not None:
+                    state = self._look(reached)
+                    if state.merit >= lowest:
+                        self.state = state
                         return True
             except NotPositiveDefinite:
                 pass
-            self.belief, self.target, self.distance, self.merit = before
         return False
 
     def _condition_near(self, sites: Sites) -> ExactBelief | None:
@@ -123,11 +120,11 @@ class _Loop:
         if self.scheme.needs_variance or self.near is None:
             return None
         return self.covariance.condition_near(
-            sites, self.belief, self.near, _CG_TOLERANCE, _CG_STEPS
+            sites, self.state.belief, self.near, _CG_TOLERANCE, _CG_STEPS
         )
 
     def _condition(self, sites: Sites) -> ExactBelief:
-        belief = self.covariance.condition(sites, self.belief)
+        belief = self.covariance.condition(sites, self.state.belief)
         if not self.scheme.needs_variance:
             self.near = belief
         return belief
@@ -136,6 +133,13 @@ class _Loop:
         """The posterior at the sites last called for, factorised."""
         self.near = None
         try:
-            return self.covariance.condition(self.target, self.belief)
+            return self.covariance.condition(self.state.target, self.state.belief)
         except NotPositiveDefinite:
-            return self.covariance.condition(self.belief.sites, self.belief)
+            return self.covariance.condition(self.state.belief.sites, self.state.belief)
+
+
+class _State(NamedTuple):
+    belief: ExactBelief
+    target: Sites
+    distance: float
+    merit: float

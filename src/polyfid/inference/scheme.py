@@ -45,7 +45,7 @@ class Scheme(ABC, Generic[Seen]):
 
     @abstractmethod
     def constants(self, belief: ExactBelief, seen: Seen) -> float:
-        """log Z less the Gaussian part, -log|B|/2 + nu^T m / 2."""
+        """Log Z less the Gaussian part, -log|B|/2 + nu^T m / 2."""
 
     def implicit(self, belief: ExactBelief, seen: Seen) -> tuple[Array, Array] | None:
         """The pair (u, g) of the evidence's derivative in K, where the sites depend on K."""

@@ -76,7 +76,7 @@ class Kernel(ABC):
         """The kernel in words."""
 
     def weak_prior(self, x: Array) -> HyperPrior:
-        """What is plausible for ``theta`` before labels are seen, given points x; flat if unknown."""
+        """What is plausible for ``theta``, given the points; flat where nothing is known."""
         return HyperPrior.flat(len(self.theta))
 
     def evaluate(self, pairs: Pairs) -> Array:

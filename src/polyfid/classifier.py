@@ -1,0 +1,683 @@
+"""The scikit-learn estimator: arguments in, `polyfid.model` at work, predictions out."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, Self
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import assert_all_finite, check_is_fitted, validate_data
+
+from polyfid.columns import FidelityColumn, as_table
+from polyfid.data import Points, check_rows, encode_levels, order_levels
+from polyfid.inference import SCHEMES
+from polyfid.kernels import RBF, Constant, Kernel
+from polyfid.kernels.base import as_kernel
+from polyfid.likelihoods import Likelihood, Logit, NoisyLogit
+from polyfid.logistic import expected_sigmoid, log_expected_sigmoid
+from polyfid.model import (
+    BinaryFit,
+    Settings,
+    evaluate,
+    fit_binary,
+    mean_value,
+    tuning_subset,
+)
+from polyfid.summary import FitReport
+
+Array = NDArray[np.float64]
+
+
+class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
+    """Gaussian process classifier for labels of unequal trust.
+
+    Latent functions of the levels are tied by co-kriging, f_t = rho_t f_{t-1} + delta_t, labels
+    come through a sigmoid, inference is approximate (`inference`), and hyper-parameters maximise
+    the approximate evidence times a weak prior on them (`prior`).
+
+    Parameters
+    ----------
+    kernel : "auto", kernel, or list of kernels
+        "auto": a scaled RBF with one length-scale a feature, softly tied together. One kernel: for
+        every latent process. A list: one a level, for f_0 first, then for the corrections. Kernels
+        of `polyfid.kernels` or scikit-learn. A kernel is taken as it is: write
+        ``1.0 * RBF()`` for one whose scale is learnt too.
+    rho : float or sequence of float
+        Start value, one or one a step between levels; kept when ``optimizer=None``.
+    levels : sequence, optional
+        Names of the levels, least trusted first; needed when they do not sort that way and the
+        fidelity does not carry an order, as that of `stack_levels` and ordered categories do.
+    inference : {"laplace", "ep", "variational"}
+        Laplace is fastest; the other two give better probabilities.
+    n_inducing : "auto" or None
+        Inference is exact.
+    prior : {"weak", None}
+        Prior on the hyper-parameters. "weak" knows the number of features and the spread of
+        the data; None is type-II maximum likelihood within the bounds.
+    optimizer : {"lbfgs", None}
+        None keeps the hyper-parameters as given.
+    n_restarts : int
+        Quasi-random starts besides those made from the values given, from typical ones and from
+        both signs of rho.
+    max_iter : int
+        Optimiser iterations a start.
+    tol : float
+        Relative tolerance of the optimiser.
+    standardize : bool
+        Bring every feature to mean 0 and standard deviation 1 first. Length-scales are then in
+        standard deviations.
+    fidelity_feature : int or str, optional
+        The column of X that holds the fidelity, instead of the argument of `fit`. New rows may
+        come with it (then they are predicted at that level) or without.
+    rho_bounds : (low, high)
+    coupling : {"autoregressive", "coregional"}
+        "coregional": no order of trust; every level mixes the latent processes (one a kernel)
+        with learnt loadings.
+    label_noise : {None, "fidelity", "annotator"}, or sequence of float
+        Labels flip on their way from the latent class: with a rate a level ("fidelity", learnt;
+        the top level is taken to be right; or a sequence of known flip rates, one a level), or with
+        a sensitivity and a specificity an annotator ("annotator", learnt; see `fit`). Needs
+        ``inference="ep"`` or ``"variational"``.
+    n_tuning : int or None
+        With more rows than this, hyper-parameters are tuned on a sample (of all levels, small
+        ones whole); the posterior uses all rows. None: always all.
+    n_jobs : int, optional
+        Processes for starts, or for classes if there are more than two.
+    random_state : int, RandomState or None
+        For restarts, the tuning sample and posterior samples.
+    verbose : int
+        Print how the fit goes.
+
+    Attributes
+    ----------
+    classes_ : array
+    levels_ : tuple
+        Names of the levels, least trusted first.
+    rho_ : array of shape (n_levels - 1,)
+        How each level's latent function follows the one below it.
+    kernels_ : list of kernels
+        Of the latent processes, tuned.
+    theta_, theta_names_ : array and tuple
+        All hyper-parameters as tuned, and their names.
+    log_marginal_likelihood_value_ : float
+        Approximate log evidence; the mean over classes if there are more than two.
+    converged_ : bool
+    report_ : FitReport
+        What happened; print it.
+    n_features_in_, feature_names_in_
+        With more than two classes ``rho_``, ``kernels_`` and ``theta_`` are lists, an entry a
+        class.
+
+    References
+    ----------
+    N. Klyuchnikov and E. Burnaev, Gaussian process classification for variable fidelity data,
+    Neurocomputing, 2020.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyfid import MultiFidelityClassifier, stack_levels
+    >>> rng = np.random.RandomState(0)
+    >>> X = rng.uniform(-2, 2, (120, 1))
+    >>> right = X[:, 0] > 0
+    >>> crowd = right ^ (rng.uniform(size=120) < 0.2)
+    >>> X, y, fidelity = stack_levels({"crowd": (X, crowd), "expert": (X[:8], right[:8])})
+    >>> model = MultiFidelityClassifier().fit(X, y, fidelity=fidelity)
+    >>> model.predict([[-1.0], [1.0]])
+    array([False,  True])
+    >>> model.levels_, bool(model.rho_[0] > 0)
+    (('crowd', 'expert'), True)
+    """
+
+    # In force where metadata routing is enabled: fidelity reaches `fit` without being asked for.
+    __metadata_request__fit = {"fidelity": True, "sample_weight": True, "annotator": True}  # noqa: RUF012
+    __metadata_request__predict = {"fidelity": False}  # noqa: RUF012
+    __metadata_request__predict_proba = {"fidelity": False}  # noqa: RUF012
+    __metadata_request__predict_log_proba = {"fidelity": False}  # noqa: RUF012
+
+    def __init__(
+        self,
+        kernel: str | Kernel | Sequence[Kernel] = "auto",
+        *,
+        rho: float | Sequence[float] = 1.0,
+        levels: Iterable[Any] | None = None,
+        inference: Literal["laplace", "ep", "variational"] = "laplace",
+        n_inducing: str | None = "auto",
+        prior: Literal["weak"] | None = "weak",
+        optimizer: Literal["lbfgs"] | None = "lbfgs",
+        n_restarts: int = 0,
+        max_iter: int = 200,
+        tol: float = 1e-5,
+        standardize: bool = True,
+        fidelity_feature: int | str | None = None,
+        rho_bounds: tuple[float, float] = (-10.0, 10.0),
+        coupling: Literal["autoregressive", "coregional"] = "autoregressive",
+        label_noise: str | Sequence[float] | None = None,
+        n_tuning: int | None = 3000,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.rho = rho
+        self.levels = levels
+        self.inference = inference
+        self.n_inducing = n_inducing
+        self.prior = prior
+        self.optimizer = optimizer
+        self.n_restarts = n_restarts
+        self.max_iter = max_iter
+        self.tol = tol
+        self.standardize = standardize
+        self.fidelity_feature = fidelity_feature
+        self.rho_bounds = rho_bounds
+        self.coupling = coupling
+        self.label_noise = label_noise
+        self.n_tuning = n_tuning
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @classmethod
+    def paper(cls, **changes: Any) -> Self:
+        """The model of Klyuchnikov and Burnaev's experiments.
+
+        Isotropic RBF kernels with scale in [0.1, 10] and length-scale in [0.01, 10], rho in
+        [-1, 1], Laplace, type-II maximum likelihood.
+
+        Examples
+        --------
+        >>> from polyfid import MultiFidelityClassifier
+        >>> MultiFidelityClassifier.paper(n_restarts=10).prior is None
+        True
+        """
+        kernel = Constant(1.0, (0.1, 10.0)) * RBF(1.0, (0.01, 10.0))
+        given = {"kernel": kernel, "rho": 0.7, "rho_bounds": (-1.0, 1.0), "prior": None}
+        return cls(**{**given, **changes})
+
+    # ------------------------------------------------------------------ fitting
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        fidelity: Any = None,
+        sample_weight: ArrayLike | None = None,
+        annotator: ArrayLike | None = None,
+    ) -> Self:
+        """Learn from labels of several levels.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n, d)
+        y : array-like of shape (n,)
+            Two or more classes; numbers, booleans or strings.
+        fidelity : array-like of shape (n,), optional
+            The level of each row; without it all rows are at the top level.
+        sample_weight : array-like of shape (n,), optional
+            w counts as w repetitions of the row, 0 as its absence.
+        annotator : array-like of shape (n,), optional
+            Who gave the label; for ``label_noise="annotator"``. Rows of the top level are taken to
+            be right whoever labelled them, if there is more than one level.
+
+        Returns
+        -------
+        self
+        """
+        X, fidelity = self._set_fidelity_apart(X, fidelity)
+        x = self._read_features(X, reset=True)
+        n = len(x)
+        labels = self._read_labels(y, n)
+        self.levels_, level = self._read_levels(fidelity, n)
+        weight = _read_weight(sample_weight, n)
+        groups = self._read_annotators(annotator, n)
+        there = weight > 0.0
+        if not there.any():
+            raise ValueError("sample_weight is 0 in all rows, so none is left; weigh some")
+        self.classes_, code = np.unique(labels[there], return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"y holds one class only, {self.classes_[0]!r}, and a classifier needs at least "
+                "two classes; add rows of another class"
+            )
+        notes = _look_at_levels(level[there], code, self.levels_, self.classes_)
+        settings = self._settings(len(self.levels_))
+        rng = check_random_state(self.random_state)
+        x, weight = x[there], weight[there]
+        self._centre, self._spread = _centre_and_spread(x, weight, self.standardize)
+        points, order = Points.sort((x - self._centre) / self._spread, level[there])
+        code, weight = code[order], weight[order]
+        group = None if groups is None else groups[there][order]
+        subset = tuning_subset(points.level, self.n_tuning, rng) if settings.optimise else None
+        seeds = rng.randint(2**31 - 1, size=len(self.classes_))
+
+        def one(positive: int) -> BinaryFit:
+            signs = np.where(code == positive, 1.0, -1.0)
+            likelihood = self._likelihood(signs, weight, points.level, group)
+            seed = np.random.RandomState(seeds[positive])
+            return fit_binary(points, likelihood, len(self.levels_), settings, seed, subset)
+
+        if len(self.classes_) == 2:
+            self._fits = [one(1)]
+        else:
+            # Processes go to the classes, not to the starts within one.
+            jobs = settings.n_jobs
+            settings = self._settings(len(self.levels_), n_jobs=None)
+            pool = Parallel(n_jobs=jobs, prefer="processes")
+            self._fits = list(pool(delayed(one)(k) for k in range(len(self.classes_))))
+        self._publish(level[there], code[np.argsort(order)], notes)
+        return self
+
+    def _publish(self, level: NDArray[np.intp], code: NDArray[np.intp], notes: list[str]) -> None:
+        """Set the fitted attributes and warn of what went wrong."""
+        fits = self._fits
+        rho = [np.array(getattr(f.prior, "rho", ()), dtype=float) for f in fits]
+        single = len(fits) == 1
+        self.rho_ = rho[0] if single else rho
+        kernels = [list(f.prior.kernels) for f in fits]
+        self.kernels_ = kernels[0] if single else kernels
+        self.theta_ = fits[0].theta if single else [f.theta for f in fits]
+        self.theta_names_ = fits[0].theta_names
+        self.log_marginal_likelihood_value_ = float(np.mean([f.log_evidence for f in fits]))
+        self.report_ = FitReport.of(
+            fits,
+            self.levels_,
+            self.classes_,
+            level,
+            code,
+            self.inference,
+            notes,
+            getattr(self, "feature_names_in_", None),
+        )
+        self.converged_ = self.report_.converged
+        if self.verbose:
+            print(self.report_)
+        for note in notes:
+            warnings.warn(note, UserWarning, stacklevel=3)
+        for problem in self.report_.problems:
+            warnings.warn(problem, ConvergenceWarning, stacklevel=3)
+
+    def _settings(self, n_levels: int, n_jobs: int | str | None = "same") -> Settings:
+        """Check the parameters that do not depend on the rows."""
+        _check_choice("inference", self.inference, tuple(SCHEMES))
+        _check_choice("prior", self.prior, ("weak", None))
+        _check_choice("optimizer", self.optimizer, ("lbfgs", None))
+        _check_choice("coupling", self.coupling, ("autoregressive", "coregional"))
+        _check_choice("n_inducing", self.n_inducing, ("auto", None))
+        if not isinstance(self.n_restarts, int | np.integer) or self.n_restarts < 0:
+            raise ValueError(f"n_restarts must be a whole number from 0, got {self.n_restarts!r}")
+        low, high = (float(v) for v in self.rho_bounds)
+        if not low <= high:
+            raise ValueError(f"rho_bounds must be (low, high), got {self.rho_bounds!r}")
+        rho = np.atleast_1d(np.asarray(self.rho, dtype=float))
+        if rho.size == 1:
+            rho = np.repeat(rho, n_levels - 1)
+        if rho.size != n_levels - 1 and self.coupling == "autoregressive":
+            raise ValueError(
+                f"rho must be one number or one a step between levels, {n_levels - 1} for "
+                f"{n_levels} levels; got {rho.size}"
+            )
+        return Settings(
+            kernels=self._kernels(n_levels),
+            rho=tuple(rho.tolist()),
+            rho_bounds=(low, high),
+            coupling=self.coupling,
+            inference=self.inference,
+            weak_prior=self.prior == "weak",
+            optimise=self.optimizer is not None,
+            n_restarts=int(self.n_restarts),
+            max_iter=int(self.max_iter),
+            tol=float(self.tol),
+            n_jobs=self.n_jobs if n_jobs == "same" else n_jobs,  # type: ignore[arg-type]
+        )
+
+    def _kernels(self, n_levels: int) -> tuple[Kernel, ...] | None:
+        if isinstance(self.kernel, str):
+            _check_choice("kernel", self.kernel, ("auto",))
+            return None
+        if isinstance(self.kernel, Sequence):
+            kernels = tuple(as_kernel(k) for k in self.kernel)
+            if self.coupling == "autoregressive" and len(kernels) != n_levels:
+                raise ValueError(
+                    f"kernel is a list of {len(kernels)}, but there are {n_levels} levels "
+                    f"{list(self.levels_)}; give one kernel a level, or a single kernel"
+                )
+            return kernels
+        return (as_kernel(self.kernel),) * n_levels
+
+    def _likelihood(
+        self,
+        y: Array,
+        weight: Array,
+        level: NDArray[np.intp],
+        group: NDArray[np.intp] | None,
+    ) -> Likelihood:
+        if self.label_noise is None:
+            return Logit(y, weight)
+        n_levels = len(self.levels_)
+        if isinstance(self.label_noise, str):
+            _check_choice("label_noise", self.label_noise, ("fidelity", "annotator", None))
+            if self.label_noise == "fidelity":
+                rate = np.full(n_levels, 0.2)
+                rate[-1] = 0.0
+                return NoisyLogit.from_flip_rates(y, weight, level, rate, rate > 0.0)
+            if group is None:
+                raise ValueError(
+                    'label_noise="annotator" needs to know who gave each label; '
+                    "pass fit(..., annotator=...)"
+                )
+            n_groups = int(group.max()) + 1
+            # Annotators of the top level form a group of their own that never errs.
+            trusted = (level == n_levels - 1) & (n_levels > 1)
+            rates = np.append(np.full(n_groups, 0.8), 1.0)
+            index = np.where(trusted, n_groups, group)
+            return NoisyLogit(y, weight, index, rates, rates.copy(), rates < 1.0)
+        rate = np.asarray(self.label_noise, dtype=float)
+        if rate.shape != (n_levels,) or not ((rate >= 0.0) & (rate < 0.5)).all():
+            raise ValueError(
+                "label_noise must be one flip rate a level, each from 0 to below 0.5: "
+                f"{n_levels} numbers; got {self.label_noise!r}"
+            )
+        return NoisyLogit.from_flip_rates(y, weight, level, rate)
+
+    # ------------------------------------------------------------------ reading
+
+    def _set_fidelity_apart(self, X: Any, fidelity: Any) -> tuple[Any, Any]:
+        self._fidelity_column = None
+        if self.fidelity_feature is None:
+            return X, fidelity
+        if fidelity is not None:
+            raise ValueError(
+                f"fidelity was passed although fidelity_feature={self.fidelity_feature!r} "
+                "says that a column of X holds it; use one of the two"
+            )
+        X = as_table(X)
+        self._fidelity_column = FidelityColumn.find(X, self.fidelity_feature)
+        return self._fidelity_column.split(X)
+
+    def _read_features(self, X: Any, reset: bool) -> Array:
+        _refuse_text(X)
+        x = validate_data(
+            self, X, reset=reset, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=1
+        )
+        bad = ~np.isfinite(x)
+        if bad.any():
+            names = getattr(self, "feature_names_in_", np.arange(x.shape[1]))
+            kind = "NaN" if np.isnan(x).any() else "infinity (inf)"
+            columns = [str(c) for c in np.asarray(names)[bad.any(axis=0)][:5]]
+            raise ValueError(
+                f"Input X contains {kind}, in column(s) {', '.join(columns)}; all features must be "
+                "finite. Impute first, for instance with sklearn.impute.SimpleImputer in a "
+                "Pipeline, or drop the rows"
+            )
+        return np.asarray(x)
+
+    def _read_labels(self, y: Any, n: int) -> NDArray[Any]:
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None; "
+                "pass one class a row"
+            )
+        labels = column_or_1d(y, warn=True)
+        check_rows("y", labels, n)
+        assert_all_finite(labels, input_name="y")
+        check_classification_targets(labels)
+        return np.asarray(labels)
+
+    def _read_levels(self, fidelity: Any, n: int) -> tuple[tuple[Any, ...], NDArray[np.intp]]:
+        if fidelity is None:
+            names = (0,) if self.levels is None else order_levels((), self.levels)
+            return names, np.full(n, len(names) - 1, dtype=np.intp)
+        check_rows("fidelity", fidelity, n)
+        names = order_levels(fidelity, self.levels)
+        return names, encode_levels(fidelity, names)
+
+    def _read_annotators(self, annotator: Any, n: int) -> NDArray[np.intp] | None:
+        if annotator is None:
+            return None
+        check_rows("annotator", annotator, n)
+        names, group = np.unique(np.asarray(annotator), return_inverse=True)
+        self.annotators_ = names
+        return np.asarray(group.reshape(-1), dtype=np.intp)
+
+    def _new_points(self, X: Any, fidelity: Any) -> tuple[Points, NDArray[np.intp]]:
+        """Points sorted by level, and where each input row went."""
+        check_is_fitted(self, "report_")
+        if self._fidelity_column is not None:
+            X, column = self._fidelity_column.split_if_there(as_table(X), self.n_features_in_)
+            fidelity = column if fidelity is None else fidelity
+        x = self._read_features(X, reset=False)
+        if fidelity is None:
+            level = np.full(len(x), len(self.levels_) - 1, dtype=np.intp)
+        elif np.ndim(fidelity) == 0:
+            level = np.repeat(encode_levels([fidelity], self.levels_), len(x))
+        else:
+            check_rows("fidelity", fidelity, len(x))
+            level = encode_levels(fidelity, self.levels_)
+        points, order = Points.sort((x - self._centre) / self._spread, level)
+        return points, np.argsort(order)
+
+    # --------------------------------------------------------------- predicting
+
+    def predict(self, X: Any, fidelity: Any = None) -> NDArray[Any]:
+        """Most probable classes (n,), at the top level or at ``fidelity``."""
+        check_is_fitted(self, "report_")
+        if len(self.classes_) > 2:
+            return np.asarray(self.classes_[np.argmax(self.predict_proba(X, fidelity), axis=1)])
+        points, back = self._new_points(X, fidelity)
+        # Over one half exactly where the latent mean is positive: no variance is needed.
+        return np.asarray(
+            self.classes_[(self._fits[0].posterior.mean(points)[back] > 0.0).astype(int)]
+        )
+
+    def predict_proba(self, X: Any, fidelity: Any = None) -> Array:
+        """Class probabilities (n, n_classes), in the order of ``classes_``.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n, d)
+        fidelity : level name, or array-like of shape (n,), optional
+            Which level's label to predict; the top level by default.
+        """
+        mean, variance = self.latent_mean_and_variance(X, fidelity)
+        if mean.ndim == 1:
+            p = expected_sigmoid(mean, variance)
+            q = expected_sigmoid(-mean, variance)
+            return np.column_stack([q, p])
+        p = expected_sigmoid(mean.ravel(), variance.ravel()).reshape(mean.shape)
+        p = np.maximum(p, np.finfo(float).tiny)
+        return np.asarray(p / p.sum(axis=1, keepdims=True))
+
+    def predict_log_proba(self, X: Any, fidelity: Any = None) -> Array:
+        """Logarithms of `predict_proba`, accurate where a probability is tiny."""
+        check_is_fitted(self, "report_")
+        if len(self.classes_) > 2:
+            return np.log(self.predict_proba(X, fidelity))
+        mean, variance = self.latent_mean_and_variance(X, fidelity)
+        return np.column_stack(
+            [log_expected_sigmoid(-mean, variance), log_expected_sigmoid(mean, variance)]
+        )
+
+    def latent_mean_and_variance(self, X: Any, fidelity: Any = None) -> tuple[Array, Array]:
+        """Posterior mean and variance of the latent function, (n,) each.
+
+        With more than two classes (n, n_classes), one latent function a class.
+        """
+        points, back = self._new_points(X, fidelity)
+        parts = [f.posterior.mean_and_variance(points) for f in self._fits]
+        means, variances = (np.stack([p[i][back] for p in parts], axis=-1) for i in (0, 1))
+        return (means[:, 0], variances[:, 0]) if len(parts) == 1 else (means, variances)
+
+    def latent_mean_and_covariance(self, X: Any, fidelity: Any = None) -> tuple[Array, Array]:
+        """Posterior mean (n,) and joint covariance (n, n) of the latent function.
+
+        With more than two classes (n, n_classes) and (n, n, n_classes).
+        """
+        points, back = self._new_points(X, fidelity)
+        parts = [f.posterior.mean_and_covariance(points) for f in self._fits]
+        means = np.stack([m[back] for m, _ in parts], axis=-1)
+        covariances = np.stack([c[np.ix_(back, back)] for _, c in parts], axis=-1)
+        return (means[:, 0], covariances[..., 0]) if len(parts) == 1 else (means, covariances)
+
+    def sample_latent(
+        self, X: Any, n_samples: int = 1, fidelity: Any = None, random_state: Any = None
+    ) -> Array:
+        """Joint posterior samples of the latent function, (n, n_samples).
+
+        With more than two classes (n, n_samples, n_classes).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyfid import MultiFidelityClassifier
+        >>> X = np.linspace(-1, 1, 10)[:, None]
+        >>> model = MultiFidelityClassifier().fit(X, X[:, 0] > 0)
+        >>> model.sample_latent(X, n_samples=3, random_state=0).shape
+        (10, 3)
+        """
+        points, back = self._new_points(X, fidelity)
+        rng = check_random_state(self.random_state if random_state is None else random_state)
+        parts = [f.posterior.sample(points, n_samples, rng)[back] for f in self._fits]
+        return parts[0] if len(parts) == 1 else np.stack(parts, axis=-1)
+
+    def log_marginal_likelihood(
+        self, theta: ArrayLike | None = None, eval_gradient: bool = False
+    ) -> float | tuple[float, Array]:
+        """Approximate log evidence of hyper-parameters on the training rows.
+
+        Parameters
+        ----------
+        theta : array-like, optional
+            In the order of ``theta_names_``; logarithms of kernel parameters. The fitted ones by
+            default.
+        eval_gradient : bool
+            Also return the gradient.
+
+        Returns
+        -------
+        value, or (value, gradient)
+            Means over classes if there are more than two.
+        """
+        check_is_fitted(self, "report_")
+        if theta is None:
+            if not eval_gradient:
+                return self.log_marginal_likelihood_value_
+            thetas = [f.theta for f in self._fits]
+        else:
+            values = np.asarray(theta, dtype=float)
+            if values.shape != (len(self.theta_names_),):
+                raise ValueError(
+                    f"theta must have {len(self.theta_names_)} entries, {self.theta_names_}; "
+                    f"got shape {values.shape}"
+                )
+            thetas = [values] * len(self._fits)
+        parts = [
+            evaluate(f, t, self.inference, eval_gradient)
+            for f, t in zip(self._fits, thetas, strict=True)
+        ]
+        mean = mean_value(parts)
+        return (mean.value, mean.gradient) if eval_gradient else mean.value
+
+    # ------------------------------------------------------------------ showing
+
+    def __str__(self) -> str:
+        return f"{self!r}\n{self.report_}" if hasattr(self, "report_") else repr(self)
+
+    def _repr_html_inner(self) -> str:
+        inner = super()._repr_html_inner()
+        return self.report_.to_html() + inner if hasattr(self, "report_") else inner
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        bundle = {"text/plain": str(self)}
+        if html := getattr(self, "_repr_html_", None):
+            bundle["text/html"] = html()
+        return bundle
+
+
+def _check_choice(name: str, value: object, allowed: tuple[Any, ...]) -> None:
+    if not any(value is a or (isinstance(value, str) and value == a) for a in allowed):
+        raise ValueError(f"{name} must be one of {list(allowed)}, got {value!r}")
+
+
+def _refuse_text(X: Any) -> None:
+    """Name the columns of a data frame that hold no numbers."""
+    dtypes = getattr(X, "dtypes", None)
+    columns = getattr(X, "columns", None)
+    if dtypes is None or columns is None:
+        return
+    numeric = ("int", "uint", "float", "bool", "decimal", "boolean")
+    bad = [
+        str(c)
+        for c, t in zip(columns, list(dtypes), strict=True)
+        if not str(t).lower().startswith(numeric)
+    ]
+    if bad:
+        raise ValueError(
+            f"X has columns that hold no numbers: {', '.join(bad[:5])}; encode them first, for "
+            "instance with sklearn.preprocessing.OneHotEncoder, or with OrdinalEncoder and "
+            "polyfid.kernels.Categorical on those columns"
+        )
+
+
+def _read_weight(sample_weight: Any, n: int) -> Array:
+    if sample_weight is None:
+        return np.ones(n)
+    if np.ndim(sample_weight) == 0:
+        sample_weight = np.full(n, sample_weight)
+    weight = np.asarray(sample_weight, dtype=float)
+    if weight.ndim != 1:
+        raise ValueError(
+            f"sample_weight must be one-dimensional, one weight a row; got shape {weight.shape}"
+        )
+    check_rows("sample_weight", weight, n)
+    if not np.isfinite(weight).all():
+        raise ValueError("sample_weight has missing or infinite values; give every row a weight")
+    if (weight < 0.0).any():
+        row = int(np.argmax(weight < 0.0))
+        raise ValueError(
+            f"sample_weight must not be negative, got {weight[row]:g} in row {row}; "
+            "0 leaves a row out"
+        )
+    return weight
+
+
+def _centre_and_spread(x: Array, weight: Array, standardize: bool) -> tuple[Array, Array]:
+    """Mean and standard deviation of the features, weights counting as repetitions."""
+    if not standardize:
+        return np.zeros(x.shape[1]), np.ones(x.shape[1])
+    share = weight / weight.sum()
+    centre = share @ x
+    spread = np.sqrt(share @ np.square(x - centre))
+    # A constant column has a spread of rounding errors only.
+    constant = spread <= 1e-13 * np.abs(x).max(axis=0)
+    return centre, np.where(constant, 1.0, spread)
+
+
+def _look_at_levels(
+    level: NDArray[np.intp],
+    code: NDArray[np.intp],
+    levels: tuple[Any, ...],
+    classes: NDArray[Any],
+) -> list[str]:
+    """What is unusual about the labels of the levels."""
+    top = level == len(levels) - 1
+    if not top.any():
+        return [
+            f"there are no rows at the top level {levels[-1]!r}: its predictions follow from the "
+            "lower levels and from what is assumed about the link between them"
+        ]
+    seen = np.unique(code[top])
+    if len(levels) > 1 and len(seen) < len(classes):
+        missing = [str(c) for k, c in enumerate(classes) if k not in seen]
+        return [
+            f"the top level {levels[-1]!r} has no row of class {', '.join(missing)}; what is known "
+            "of it comes from lower levels"
+        ]
+    return []

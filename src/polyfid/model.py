@@ -1,0 +1,181 @@
+"""Fitting one binary model: from labelled points and settings to a posterior and its story."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyfid.data import Points
+from polyfid.evidence import Evidence, Value
+from polyfid.hyperprior import HyperPrior
+from polyfid.inference import SCHEMES, Report
+from polyfid.kernels import RBF, Constant, Kernel
+from polyfid.likelihoods import Likelihood
+from polyfid.posterior import Posterior
+from polyfid.prior import Autoregressive, Coregional, Prior
+from polyfid.tuning import Optimum, maximise, spread_starts
+
+Array = NDArray[np.float64]
+
+#: Weak prior on rho: cheap labels are expected to point the right way, and may well not.
+RHO_MEAN, RHO_SD = 1.0, 0.75
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to fit: what the estimator's parameters come to."""
+
+    kernels: tuple[Kernel, ...] | None  # None: learn with the default kernel
+    rho: tuple[float, ...]
+    rho_bounds: tuple[float, float]
+    coupling: str
+    inference: str
+    weak_prior: bool
+    optimise: bool
+    n_restarts: int
+    max_iter: int
+    tol: float
+    n_jobs: int | None
+
+
+@dataclass(frozen=True)
+class BinaryFit:
+    """A fitted binary model."""
+
+    posterior: Posterior
+    likelihood: Likelihood
+    log_evidence: float
+    inference: Report
+    optimum: Optimum | None
+    theta_names: tuple[str, ...]
+    tuned_on: int
+
+    @property
+    def prior(self) -> Prior:
+        return self.posterior.prior
+
+    @property
+    def theta(self) -> Array:
+        return np.concatenate([self.prior.theta, self.likelihood.theta])
+
+
+def default_kernel(n_features: int) -> Kernel:
+    """A scaled RBF with one length-scale a feature, which the weak prior ties softly together."""
+    return Constant(np.exp(1.5)) * RBF(np.sqrt(n_features), ard=True)
+
+
+def make_prior(settings: Settings, n_features: int, n_levels: int) -> Prior:
+    """The prior that the settings describe."""
+    kernels = settings.kernels or (default_kernel(n_features),) * n_levels
+    kernels = tuple(k.for_features(n_features) for k in kernels)
+    if settings.coupling == "coregional":
+        # Sources start alike on the first process and apart on the others.
+        weights = np.eye(n_levels, len(kernels))
+        weights[:, 0] = 1.0
+        return Coregional(kernels, weights)  # type: ignore[arg-type]
+    return Autoregressive(kernels, settings.rho, settings.rho_bounds)
+
+
+def make_hyperprior(prior: Prior, likelihood: Likelihood, points: Points, weak: bool) -> HyperPrior:
+    """The weak prior on hyper-parameters, or none."""
+    n_mixing, n_likelihood = len(prior.mixing_theta), len(likelihood.theta)
+    typical = [
+        _mixing_prior(prior, n_mixing),
+        *(k.weak_prior(points.x) for k in prior.kernels),
+        HyperPrior.independent([1.5] * n_likelihood, [1.0] * n_likelihood),
+    ]
+    joined = HyperPrior.join(typical)
+    return joined if weak else joined.flattened()
+
+
+def _mixing_prior(prior: Prior, n: int) -> HyperPrior:
+    mean = RHO_MEAN if isinstance(prior, Autoregressive) else 0.5
+    return HyperPrior.independent([mean] * n, [RHO_SD] * n)
+
+
+def starting_points(
+    evidence: Evidence, hyperprior: HyperPrior, settings: Settings, rng: np.random.RandomState
+) -> list[Array]:
+    """Where climbs begin: the values given, typical ones with each sign of rho, random ones."""
+    prior = evidence.prior
+    given = evidence.theta
+    n_mixing = len(prior.mixing_theta)
+    typical = hyperprior.mean.copy()
+    typical[:n_mixing] = given[:n_mixing]
+    typical = np.where(hyperprior.known, typical, given)
+    if settings.kernels is None:  # the values given are the typical ones: look at wigglier ones too
+        lengths = np.array(["length_scale" in name for name in evidence.theta_names], dtype=bool)
+        given = np.where(lengths, typical - 1.0, typical)
+    starts = [given, typical]
+    for t in range(n_mixing if isinstance(prior, Autoregressive) else 0):
+        flipped = typical.copy()
+        flipped[t] *= -1.0
+        starts.append(flipped)
+    starts += spread_starts(evidence, hyperprior, settings.n_restarts, rng)
+    return starts
+
+
+def fit_binary(
+    points: Points,
+    likelihood: Likelihood,
+    n_levels: int,
+    settings: Settings,
+    rng: np.random.RandomState,
+    subset: NDArray[np.intp] | None = None,
+) -> BinaryFit:
+    """Tune hyper-parameters (on a subset of the rows, if given) and infer on all rows."""
+    scheme = SCHEMES[settings.inference]
+    scheme.check(likelihood)
+    prior = make_prior(settings, points.x.shape[1], n_levels)
+    evidence = Evidence(prior, likelihood, points, scheme)
+    theta, optimum = evidence.theta, None
+    if settings.optimise and len(theta):
+        tuned = evidence
+        if subset is not None:
+            part = Points(points.x[subset], points.level[subset])
+            tuned = Evidence(prior, likelihood.take(subset), part, scheme)
+        hyperprior = make_hyperprior(prior, likelihood, tuned.points, settings.weak_prior)
+        starts = starting_points(tuned, hyperprior, settings, rng)
+        optimum = maximise(
+            tuned, hyperprior, starts, settings.max_iter, settings.tol, settings.n_jobs
+        )
+        theta = optimum.theta
+    covariance, likelihood, fixed = evidence.fixed(theta)
+    posterior = Posterior.from_belief(covariance.prior, points, fixed.belief)
+    tuned_on = len(points) if subset is None else len(subset)
+    return BinaryFit(
+        posterior, likelihood, fixed.log_z, fixed.report, optimum, evidence.theta_names, tuned_on
+    )
+
+
+def evaluate(fit: BinaryFit, theta: Array, inference: str, gradient: bool) -> Value:
+    """The log evidence of other hyper-parameters on the rows of a fit."""
+    evidence = Evidence(fit.prior, fit.likelihood, fit.posterior.points, SCHEMES[inference])
+    return evidence(theta, gradient)
+
+
+def tuning_subset(
+    level: NDArray[np.intp], size: int | None, rng: np.random.RandomState
+) -> NDArray[np.intp] | None:
+    """Rows to tune on: None, for all, if they are few, else of every level, small levels whole."""
+    if size is None or len(level) <= size:
+        return None
+    counts = np.bincount(level)
+    chosen, room = [], size
+    for rank, t in enumerate(np.argsort(counts, kind="stable")):
+        quota = min(counts[t], room // (len(counts) - rank))
+        chosen.append(rng.permutation(np.nonzero(level == t)[0])[:quota])
+        room -= quota
+    return np.sort(np.concatenate(chosen))
+
+
+def mean_value(values: Sequence[Value]) -> Value:
+    """The mean of several evidences (one a class), gradients included."""
+    return Value(
+        float(np.mean([v.value for v in values])),
+        np.mean([v.gradient for v in values], axis=0),
+        values[0].report,
+    )

@@ -1,0 +1,182 @@
+"""What happened in a fit, in words and figures: the printable report of a fitted model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyfid.likelihoods import NoisyLogit
+from polyfid.model import BinaryFit
+
+_INFERENCE = {"laplace": "Laplace", "ep": "expectation propagation", "variational": "variational"}
+
+
+@dataclass(frozen=True)
+class FitReport:
+    """The story of a fit; ``print`` it, or let a notebook show it.
+
+    Attributes
+    ----------
+    counts : array of shape (n_levels, n_classes)
+        Rows of each level and class.
+    converged : bool
+        Inference and tuning both did.
+    problems : tuple of str
+        What did not converge, with figures.
+    notes : tuple of str
+        What was unusual about the data.
+    lines : tuple of (str, str)
+        What is printed: a heading and its text.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyfid import MultiFidelityClassifier
+    >>> X = np.linspace(-1, 1, 12)[:, None]
+    >>> model = MultiFidelityClassifier().fit(X, X[:, 0] > 0)
+    >>> model.report_.converged
+    True
+    """
+
+    counts: NDArray[np.intp]
+    converged: bool
+    problems: tuple[str, ...]
+    notes: tuple[str, ...]
+    lines: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of(
+        cls,
+        fits: Sequence[BinaryFit],
+        levels: tuple[Any, ...],
+        classes: NDArray[Any],
+        level: NDArray[np.intp],
+        code: NDArray[np.intp],
+        inference: str,
+        notes: Sequence[str],
+        feature_names: Sequence[str] | None,
+    ) -> FitReport:
+        """The report of a fit, or of one fit a class."""
+        counts = np.zeros((len(levels), len(classes)), dtype=np.intp)
+        np.add.at(counts, (level, code), 1)
+        lines = [("levels", _levels(counts, levels, classes))]
+        problems: list[str] = []
+        for k, fit in enumerate(fits):
+            who = "" if len(fits) == 1 else f"class {classes[k]}: "
+            lines += [(who + head, text) for head, text in _story(fit, levels, feature_names)]
+            problems += [who + p for p in _problems(fit)]
+        words = f"{_INFERENCE[inference]}; " + "; ".join(
+            dict.fromkeys(str(fit.inference) for fit in fits)
+        )
+        lines.append(("inference", words))
+        lines += [("note", n) for n in notes]
+        lines += [("warning", p) for p in problems]
+        return cls(counts, not problems, tuple(problems), tuple(notes), tuple(lines))
+
+    def __str__(self) -> str:
+        width = max(len(head) for head, _ in self.lines) + 2
+        out = []
+        for head, text in self.lines:
+            first, *rest = text.split("\n")
+            out.append(f"{head:<{width}}{first}")
+            out += [" " * width + line for line in rest]
+        return "\n".join(out)
+
+    def to_html(self) -> str:
+        """The report as a table for notebooks; everything from the data is escaped."""
+        rows = "".join(
+            f"<tr><th style='text-align:left;vertical-align:top'>{escape(head)}</th>"
+            f"<td style='text-align:left'>{escape(text).replace(chr(10), '<br>')}</td></tr>"
+            for head, text in self.lines
+        )
+        return f"<table class='polyfid-report'>{rows}</table>"
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
+
+def _levels(counts: NDArray[np.intp], levels: tuple[Any, ...], classes: NDArray[Any]) -> str:
+    def one(t: int) -> str:
+        shown = ", ".join(f"{c} {n}" for c, n in zip(classes, counts[t], strict=True))
+        return f"{levels[t]}: {counts[t].sum()} rows ({shown})"
+
+    return "\n".join(one(t) for t in range(len(levels))) + (
+        "\n(least trusted first)" if len(levels) > 1 else ""
+    )
+
+
+def _story(
+    fit: BinaryFit, levels: tuple[Any, ...], feature_names: Sequence[str] | None
+) -> list[tuple[str, str]]:
+    lines = []
+    prior = fit.prior
+    rho = getattr(prior, "rho", None)
+    if rho is None:
+        rows = (", ".join(f"{a:+.2f}" for a in row) for row in prior.loadings)
+        mixed = [f"{name}: {row}" for name, row in zip(levels, rows, strict=True)]
+        lines.append(("loadings", "\n".join(mixed)))
+    elif len(rho):
+        steps = [
+            f"{levels[t + 1]} = {r:+.3f} × {levels[t]} + correction; correlation of the two "
+            f"{_correlation(fit, t):+.2f}"
+            for t, r in enumerate(rho)
+        ]
+        lines.append(("rho", "\n".join(steps)))
+    words = [
+        f"{name}: {kernel.describe(feature_names)}"
+        for name, kernel in zip(prior.process_names, prior.kernels, strict=True)
+    ]
+    lines.append(("kernels", "\n".join(words)))
+    if isinstance(fit.likelihood, NoisyLogit):
+        lines.append(("label noise", _noise(fit.likelihood)))
+    lines.append(("evidence", f"log marginal likelihood {fit.log_evidence:.4f}"))
+    if fit.optimum is None:
+        lines.append(("tuning", "none: hyper-parameters as given"))
+    else:
+        words_ = str(fit.optimum)
+        if fit.tuned_on < len(fit.posterior.points):
+            words_ += f"; on {fit.tuned_on} of {len(fit.posterior.points)} rows"
+        if fit.optimum.at_bounds:
+            words_ += f"\nat a bound: {', '.join(fit.optimum.at_bounds)}"
+        lines.append(("tuning", words_))
+    return lines
+
+
+def _correlation(fit: BinaryFit, t: int) -> float:
+    """Prior correlation of f_t and f_{t+1} at a typical training point."""
+    prior, x = fit.prior, fit.posterior.points.x
+    variances = np.array([k.diagonal(x).mean() for k in prior.kernels])
+    below, above = prior.loadings[t], prior.loadings[t + 1]
+    joint = (below * above) @ variances
+    return float(joint / np.sqrt(((below**2) @ variances) * ((above**2) @ variances)))
+
+
+def _noise(likelihood: NoisyLogit) -> str:
+    if likelihood.symmetric:
+        rates = ", ".join(f"{1.0 - r:.1%}" for r in likelihood.sensitivity)
+        return f"flip rates by level {rates}"
+    free = likelihood.free
+    return (
+        f"{free.sum()} annotators, sensitivity {likelihood.sensitivity[free].min():.2f} to "
+        f"{likelihood.sensitivity[free].max():.2f}, specificity "
+        f"{likelihood.specificity[free].min():.2f} to {likelihood.specificity[free].max():.2f}"
+    )
+
+
+def _problems(fit: BinaryFit) -> list[str]:
+    problems = []
+    if not fit.inference.converged:
+        problems.append(
+            f"inference did not converge at the final hyper-parameters ({fit.inference}); "
+            'try inference="laplace", or bounds that keep scales smaller'
+        )
+    if fit.optimum is not None and not fit.optimum.converged:
+        problems.append(
+            f"tuning stopped early ({fit.optimum.best.message}); raise max_iter or n_restarts"
+        )
+    return problems

@@ -1,0 +1,301 @@
+"""Splitters that test on trusted rows only."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import sklearn
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import (
+    GridSearchCV,
+    KFold,
+    ShuffleSplit,
+    StratifiedKFold,
+    StratifiedShuffleSplit,
+    cross_val_score,
+    cross_validate,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from polyfid.baselines import Pooled, TrustedOnly
+from polyfid.data import point_ids, stack_levels
+from polyfid.model_selection import TrustedKFold, TrustedShuffleSplit
+
+BOTH = [TrustedKFold, TrustedShuffleSplit]
+
+
+def draw(n_cheap=40, n_trusted=30, n_classes=2, seed=0):
+    rng = np.random.default_rng(seed)
+    level = rng.permutation(np.repeat([0, 1], [n_cheap, n_trusted]))
+    X = rng.normal(size=(len(level), 2))
+    return X, rng.integers(0, n_classes, len(level)), level
+
+
+def pairs(splitter, *arguments, **named):
+    return [(train.tolist(), test.tolist()) for train, test in splitter.split(*arguments, **named)]
+
+
+# Which rows are where
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    level=st.lists(st.integers(0, 2), min_size=8, max_size=60).filter(lambda f: f.count(2) >= 4),
+    data=st.data(),
+)
+def test_cheap_rows_train_and_trusted_rows_are_tested(level, data):
+    level = np.array(level)
+    y = np.array(data.draw(st.lists(st.integers(0, 3), min_size=len(level), max_size=len(level))))
+    X = np.zeros((len(level), 1))
+    trusted, cheap = np.flatnonzero(level == 2), np.flatnonzero(level < 2)
+    options = {
+        "stratify": data.draw(st.booleans()),
+        "levels": [0, 1, 2],
+        "fidelity": level,
+    }
+    shuffle = data.draw(st.booleans())
+    folds = list(TrustedKFold(4, shuffle=shuffle, **options).split(X, y))
+    assert len(folds) == 4
+    tested = np.concatenate([test for _, test in folds])
+    np.testing.assert_array_equal(np.sort(tested), trusted)
+    draws = list(TrustedShuffleSplit(3, test_size=0.4, **options).split(X, y))
+    for train, test in folds + draws:
+        assert len(test) > 0
+        assert np.isin(test, trusted).all()
+        assert np.isin(cheap, train).all()
+        np.testing.assert_array_equal(np.union1d(train, test), np.arange(len(level)))
+        assert len(train) + len(test) == len(level)
+        assert np.isin(trusted, train).any()
+
+
+@pytest.mark.parametrize("n_classes", [1, 2, 3, 5])
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_classes_are_spread_evenly(n_classes, shuffle):
+    X, y, level = draw(n_trusted=63, n_classes=n_classes)
+    folds = list(TrustedKFold(4, shuffle=shuffle).split(X, y, level))
+    counts = np.array([np.bincount(y[test], minlength=n_classes) for _, test in folds])
+    assert (np.ptp(counts, axis=0) <= 1).all()
+    assert np.ptp(counts.sum(axis=1)) <= 1
+
+
+def test_two_classes_as_in_scikit_learn():
+    X, y, level = draw(n_cheap=0, n_trusted=63)
+    ours = [np.bincount(y[test]).tolist() for _, test in TrustedKFold(4).split(X, y, level)]
+    theirs = [np.bincount(y[test]).tolist() for _, test in StratifiedKFold(4).split(X, y)]
+    assert sorted(ours) == sorted(theirs)
+
+
+def test_without_stratification_as_in_scikit_learn():
+    X, y, level = draw(n_cheap=0, n_trusted=33)
+    assert pairs(TrustedKFold(4, stratify=False), X, y, level) == pairs(KFold(4), X)
+    assert pairs(TrustedKFold(4), X, None, level) == pairs(KFold(4), X)
+
+
+def test_draws_as_in_scikit_learn():
+    X, y, level = draw(n_cheap=0, n_trusted=33)
+    options = {"n_splits": 3, "test_size": 0.3, "train_size": 0.5, "random_state": 1}
+    for stratify, theirs in [(True, StratifiedShuffleSplit), (False, ShuffleSplit)]:
+        ours = pairs(TrustedShuffleSplit(stratify=stratify, **options), X, y, level)
+        expected = [(sorted(train), test) for train, test in pairs(theirs(**options), X, y)]
+        assert ours == expected
+
+
+def test_a_class_rarer_than_the_folds_is_spread_over_as_many():
+    y = np.array([0] * 17 + [1] * 3)
+    folds = list(TrustedKFold(5, fidelity=np.ones(20)).split(y, y))
+    assert sorted(y[test].sum() for _, test in folds) == [0, 0, 1, 1, 1]
+    assert {len(test) for _, test in folds} == {4}
+    y = np.arange(20) % 7  # all classes are rarer
+    assert {len(test) for _, test in TrustedKFold(5, fidelity=np.ones(20)).split(y, y)} == {4}
+
+
+def test_draws_that_cannot_be_stratified():
+    y = np.array([0] * 9 + [1])
+    splitter = TrustedShuffleSplit(4, fidelity=np.ones(10), random_state=0)
+    assert pairs(splitter, y, y) == [
+        (sorted(train), test)
+        for train, test in pairs(ShuffleSplit(4, test_size=0.2, random_state=0), y)
+    ]
+
+
+@pytest.mark.parametrize("splitter", BOTH)
+def test_seeds(splitter):
+    X, y, level = draw()
+    options = {"shuffle": True} if splitter is TrustedKFold else {}
+    a, b, c = (pairs(splitter(3, random_state=s, **options), X, y, level) for s in (0, 0, 1))
+    assert a == b != c
+
+
+# Where the levels come from
+
+
+@pytest.mark.parametrize("splitter", BOTH)
+def test_ways_to_pass_the_levels(splitter):
+    X, y, level = draw()
+    options = {"random_state": 0} if splitter is TrustedShuffleSplit else {}
+    expected = pairs(splitter(3, fidelity=level, **options), X, y)
+    names = np.array(["web", "lab"])  # not in alphabetical order
+    _, _, remembered = stack_levels({name: (np.zeros((1, 1)), [0]) for name in names})
+    plain, ordered = splitter(3, **options), splitter(3, levels=["web", "lab"], **options)
+    assert pairs(plain, X, y, level) == expected
+    assert pairs(plain, X, y, groups=level.tolist()) == expected
+    assert pairs(plain, X, y, fidelity=pd.Series(level)) == expected
+    assert pairs(ordered, X, y, names[level]) == expected
+    assert pairs(plain, X, y, remembered[level]) == expected
+    assert pairs(plain, X, y, pl.Series(names[level], dtype=pl.Enum(names))) == expected
+    # what is passed to split comes before the constructor's
+    assert pairs(splitter(3, fidelity=1 - level, **options), X, y, level) == expected
+
+
+@pytest.mark.parametrize("splitter", BOTH)
+def test_containers(splitter):
+    X, y, level = draw()
+    options = {"random_state": 0} if splitter is TrustedShuffleSplit else {}
+    cv = splitter(3, fidelity=level, drop_repeats=True, **options)
+    expected = pairs(cv, X, y)
+    frame = {"a": X[:, 0], "b": X[:, 1]}
+    for X_like in [X.tolist(), pd.DataFrame(frame), pl.DataFrame(frame), sparse.csr_array(X)]:
+        for y_like in [y.tolist(), pd.Series(y).astype(str), pl.Series(y)]:
+            assert pairs(cv, X_like, y_like) == expected
+
+
+@pytest.mark.parametrize("splitter", BOTH)
+def test_repr_pickle_and_number_of_splits(splitter):
+    X, y, level = draw()
+    _, _, fidelity = stack_levels({"web": (X[:40], y[:40]), "lab": (X[40:], y[40:])})
+    cv = splitter(4, fidelity=fidelity)
+    assert repr(cv).startswith(f"{splitter.__name__}(")
+    assert len(repr(cv)) < 400
+    assert cv.get_n_splits() == cv.get_n_splits(X, y, level) == 4
+    options = {} if splitter is TrustedKFold else {"random_state": 0}
+    cv = splitter(4, fidelity=fidelity, **options)
+    for copy in [pickle.loads(pickle.dumps(cv)), clone(cv, safe=False)]:
+        assert pairs(copy, X, y) == pairs(cv, X, y)
+
+
+# Repeats
+
+
+@pytest.mark.parametrize("splitter", BOTH)
+def test_repeats_of_test_rows_can_be_dropped(splitter):
+    X, y, level = draw(n_cheap=60, n_trusted=40)
+    rng = np.random.default_rng(1)
+    X = X[rng.integers(0, 30, len(X))]  # points with labels at several levels
+    cv = splitter(4, drop_repeats=True)
+    for train, test in cv.split(X, y, level):
+        rows, tested = X[train].tolist(), X[test].tolist()
+        assert not [row for row in rows if row in tested]
+        left_out = np.setdiff1d(np.arange(len(X)), np.union1d(train, test))
+        assert len(left_out)
+        assert all(X[i].tolist() in tested for i in left_out)
+
+
+def test_equal_points():
+    X = np.array([[0.0, 1.0], [-0.0, 1.0], [np.nan, 1.0], [1.0, 0.0], [-np.nan, 1.0], [1.0, 0.0]])
+    ids = [0, 0, 1, 2, 1, 2]
+    assert point_ids(X).tolist() == ids
+    assert point_ids(X.astype(object)).tolist() == ids
+    assert point_ids(X.astype(np.float32)).tolist() == ids
+    assert point_ids(pd.DataFrame(X)).tolist() == ids
+    assert point_ids(pl.DataFrame(X)).tolist() == ids
+    mixed = pd.DataFrame({"a": list("xxyzyz"), "b": pd.array([1, 1, None, 3, None, 3], "Int64")})
+    assert point_ids(mixed).tolist() == ids
+    assert point_ids(["a", "b", "a"]).tolist() == [0, 1, 0]
+    assert point_ids(np.array([[True], [False], [True]])).tolist() == [0, 1, 0]
+    stored_zero = sparse.csr_array(([1.0, 0.0, 1.0], [0, 1, 0], [0, 2, 3]), shape=(2, 2))
+    assert point_ids(stored_zero).tolist() == [0, 0]
+    assert stored_zero.nnz == 3
+    assert point_ids(np.zeros((0, 2))).tolist() == []
+
+
+# In scikit-learn's tools
+
+
+def by_hand(X, y, level):
+    scores = []
+    for train, test in TrustedKFold(5).split(X, y, level):
+        model = Pooled().fit(X[train], y[train], fidelity=level[train])
+        scores.append(model.score(X[test], y[test]))
+    return scores
+
+
+def test_cross_validation_without_routing():
+    X, y, level = draw()
+    expected = by_hand(X, y, level)
+    params = {"fidelity": level}
+    fixed, free = TrustedKFold(fidelity=level), TrustedKFold()
+    runs = [
+        cross_val_score(Pooled(), X, y, cv=fixed, params=params),
+        cross_val_score(Pooled(), X, y, cv=free, groups=level, params=params),
+        cross_validate(Pooled(), X, y, cv=fixed, params=params)["test_score"],
+    ]
+    for run in runs:
+        np.testing.assert_array_equal(run, expected)
+    # any model at all, without a fidelity of its own
+    assert len(cross_val_score(LogisticRegression(), X, y, cv=fixed)) == 5
+    for cv, extra in [(fixed, {}), (free, {"groups": level})]:
+        search = GridSearchCV(
+            TrustedOnly(LogisticRegression()), {"estimator__C": [0.1, 1.0]}, cv=cv
+        )
+        search.fit(X, y, fidelity=level, **extra)
+        assert search.n_splits_ == 5
+
+
+def test_cross_validation_with_routing():
+    X, y, level = draw()
+    expected = by_hand(X, y, level)
+    params = {"fidelity": level}
+    with sklearn.config_context(enable_metadata_routing=True):
+        for cv in [TrustedKFold(), TrustedKFold(fidelity=level)]:
+            run = cross_validate(Pooled(), X, y, cv=cv, params=params, error_score="raise")
+            np.testing.assert_array_equal(run["test_score"], expected)
+        piped = make_pipeline(StandardScaler(), Pooled(LogisticRegression()))
+        search = GridSearchCV(piped, {"pooled__estimator__C": [0.1, 1.0]}, cv=TrustedKFold(3))
+        search.fit(X, y, fidelity=level)
+        assert search.n_splits_ == 3
+        nested = cross_validate(search, X, y, cv=TrustedKFold(), params=params, error_score="raise")
+        assert len(nested["test_score"]) == 5
+        # under scikit-learn's name for what a splitter takes
+        model = LogisticRegression()
+        assert len(cross_val_score(model, X, y, cv=TrustedKFold(), params={"groups": level})) == 5
+
+
+# Errors
+
+
+@pytest.mark.parametrize("splitter", BOTH)
+@pytest.mark.parametrize(
+    ("options", "arguments", "message"),
+    [
+        ({}, {}, r"needs the level of each row.*fidelity=.*groups="),
+        ({}, {"groups": [0, 1], "fidelity": [0, 1]}, r"both passed"),
+        ({}, {"groups": [0, 1]}, r"fidelity has 2 entries and X has 6 rows"),
+        ({}, {"groups": [0, 0, 0, 0, 0, 1]}, r"needs at least 2 rows at the top level 1, got 1 "),
+        ({"levels": list("abc")}, {"groups": list("aaabbb")}, r"top level 'c', got 0 .*levels="),
+        ({"levels": ["a"]}, {"groups": list("aaabbb")}, r"unknown level\(s\) \['b'\]"),
+        ({}, {"groups": [1] * 6, "y": np.linspace(0, 1, 6)}, r"continuous.*stratify=False"),
+        ({}, {"groups": [1] * 6, "y": [0, 1]}, r"y has 2 entries"),
+        ({"n_splits": 0}, {}, r"n_splits must be an integer from \d, got 0"),
+        ({"n_splits": 2.0}, {}, r"n_splits must be an integer from \d, got 2.0"),
+    ],
+)
+def test_what_the_errors_say(splitter, options, arguments, message):
+    arguments = {"X": np.zeros((6, 1)), "y": [0, 1] * 3} | arguments
+    with pytest.raises(ValueError, match=message):
+        list(splitter(**({"n_splits": 2} | options)).split(**arguments))
+
+
+def test_errors_of_one_splitter():
+    with pytest.raises(ValueError, match="random_state=0 has no effect with shuffle=False"):
+        TrustedKFold(random_state=0)
+    with pytest.raises(ValueError, match="n_splits must be an integer from 2, got 1"):
+        TrustedKFold(1)
+    with pytest.raises(ValueError, match=r"test_size=1\.5"):
+        next(TrustedShuffleSplit(test_size=1.5).split(np.zeros(6), [0, 1] * 3, [1] * 6))
