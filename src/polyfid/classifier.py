@@ -488,9 +488,12 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
         """
         mean, variance = self.latent_mean_and_variance(X, fidelity)
         if mean.ndim == 1:
-            p = expected_sigmoid(mean, variance)
-            q = expected_sigmoid(-mean, variance)
-            return np.column_stack([q, p])
+            small = expected_sigmoid(-np.abs(mean), variance)
+            # The smaller of the two keeps its digits; so do the sum and the order of the columns.
+            up = mean > 0.0
+            return np.column_stack(
+                [np.where(up, small, 1.0 - small), np.where(up, 1.0 - small, small)]
+            )
         p = expected_sigmoid(mean.ravel(), variance.ravel()).reshape(mean.shape)
         p = np.maximum(p, np.finfo(float).tiny)
         return np.asarray(p / p.sum(axis=1, keepdims=True))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -141,51 +142,78 @@ def order_levels(fidelity: object, levels: Iterable[Any] | None = None) -> Level
 
     ``levels`` if given, else the order that ``fidelity`` carries, else the sorted values.
     """
-    values = np.unique(_as_column(fidelity)) if levels is None else None
     if levels is not None:
-        names: Levels = tuple(levels)
-        if len(set(names)) < len(names) or not names:
-            raise ValueError(f"levels must be distinct names, least trusted first; got {names!r}")
-        return tuple(_plain(v) for v in names)
+        return _read_names(levels)
+    values = np.unique(as_column(fidelity))
     declared = _declared_order(fidelity)
-    return tuple(_plain(v) for v in (declared if declared is not None else values))  # type: ignore[union-attr]
+    return tuple(_plain(v) for v in (values if declared is None else declared))
+
+
+def _read_names(levels: Iterable[Any]) -> Levels:
+    # A string would fall into letters, and a set has no order.
+    if isinstance(levels, Iterable) and not isinstance(levels, str | bytes | Set):
+        try:
+            names = tuple(_plain(v) for v in levels)
+            if names and len(set(names)) == len(names):
+                return names
+        except TypeError:
+            pass  # names that cannot be hashed
+    raise ValueError(
+        "levels must be a list of distinct names of levels, least trusted first, such as "
+        f'["crowd", "expert"]; got {levels!r}'
+    )
 
 
 def encode_levels(fidelity: object, names: Levels, what: str = "fidelity") -> NDArray[np.intp]:
     """Integers from 0 of the level of each row."""
     index = {name: t for t, name in enumerate(names)}
-    values = _as_column(fidelity, what)
+    values = as_column(fidelity, what)
     present, inverse = np.unique(values, return_inverse=True)
     unknown = [_plain(v) for v in present if _plain(v) not in index]
     if unknown:
+        shown = ", ".join(map(repr, unknown[:5])) + ", ..." * (len(unknown) > 5)
         raise ValueError(
-            f"{what} has unknown level(s) {unknown}; the levels are {list(names)} "
+            f"{what} has unknown level(s) [{shown}]; the levels are {list(names)} "
             "(least trusted first)"
         )
     codes = np.array([index[_plain(v)] for v in present], dtype=np.intp)
     return codes[inverse.reshape(-1)]
 
 
-def _as_column(fidelity: object, what: str = "fidelity") -> NDArray[Any]:
-    """A flat array of level names that can be sorted."""
-    values = np.asarray(fidelity)
-    if values.ndim != 1:
+def as_column(values: object, what: str = "fidelity") -> NDArray[Any]:
+    """A flat array of names, of levels or otherwise, that can be sorted."""
+    column = np.asarray(values)
+    if column.ndim != 1:
         raise ValueError(
-            f"{what} must be one-dimensional, one level a row; got shape {values.shape}"
+            f"{what} must be one-dimensional, one entry a row; got shape {column.shape}"
         )
-    if values.dtype.kind in "fc" and not np.isfinite(values).all():
-        raise ValueError(f"{what} has missing or infinite values; give every row a level")
-    if values.dtype.kind == "O":
-        kinds = {type(v).__name__ for v in values.tolist()}
-        if len(kinds) > 1 or kinds & {"NoneType"}:
+    # As an array, a list that mixes strings and numbers would be all strings.
+    entries = values if isinstance(values, list | tuple) else column.tolist()
+    if column.dtype.kind not in "biuUS" or entries is values:
+        missing = [i for i, v in enumerate(entries) if is_missing(v)]
+        if missing:
+            raise ValueError(
+                f"{what} has missing or infinite values (first in row {missing[0]}); give every "
+                "row one, or drop the rows"
+            )
+        kinds = {"number" if isinstance(v, Real) else type(v).__name__ for v in entries}
+        kinds = {"str" if k == "str_" else k for k in kinds}
+        if len(kinds) > 1:
             raise ValueError(
                 f"{what} mixes values of types {sorted(kinds)}, which cannot be ordered; "
-                "use one type, or strings"
+                "use one type, such as strings"
             )
-        values = np.array(values.tolist())
-        if values.ndim != 1 or values.dtype.kind == "O":
-            raise ValueError(f"{what} has values that cannot be ordered; use strings or integers")
-    return values
+    column = np.array(column.tolist()) if column.dtype.kind == "O" else np.asarray(column)
+    if column.ndim != 1 or column.dtype.kind in "Oc":
+        raise ValueError(f"{what} has values that cannot be ordered; use strings or integers")
+    return column
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value is None, NaN, infinite or what pandas has for them."""
+    if isinstance(value, float | np.floating):
+        return not np.isfinite(value)
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
 def _plain(value: Any) -> Any:

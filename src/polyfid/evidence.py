@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,6 +71,12 @@ class Evidence:
         """Prior and likelihood with these parameters."""
         cut = len(self.prior.theta)
         return self.prior.with_theta(theta[:cut]), self.likelihood.with_theta(theta[cut:])
+
+    def with_scheme(self, scheme: Scheme[Any]) -> Evidence:
+        """The evidence of the same rows under another scheme; distances are shared."""
+        other = copy.copy(self)
+        other.scheme, other._warm = scheme, None
+        return other
 
     def forget(self) -> None:
         """Start the next evaluation from nothing, and free the memory of the last one."""

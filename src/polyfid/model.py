@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -118,6 +118,25 @@ def starting_points(
     return starts
 
 
+def tune(evidence: Evidence, settings: Settings, rng: np.random.RandomState) -> Optimum:
+    """The best hyper-parameters under the evidence and the hyper-prior.
+
+    Laplace is several times faster than the other schemes and its optimum is near theirs, so where
+    the likelihood allows it, Laplace climbs from all starts and the scheme itself from there.
+    """
+    hyperprior = make_hyperprior(
+        evidence.prior, evidence.likelihood, evidence.points, settings.weak_prior
+    )
+    starts = starting_points(evidence, hyperprior, settings, rng)
+    limits = settings.max_iter, settings.tol, settings.n_jobs
+    scout = evidence.with_scheme(SCHEMES["laplace"])
+    if not evidence.likelihood.log_concave or scout.scheme is evidence.scheme:
+        return maximise(evidence, hyperprior, starts, *limits)
+    scouted = maximise(scout, hyperprior, starts, *limits)
+    final = maximise(evidence, hyperprior, [scouted.theta], *limits)
+    return replace(final, climbs=final.climbs + scouted.climbs)
+
+
 def fit_binary(
     points: Points,
     likelihood: Likelihood,
@@ -137,11 +156,7 @@ def fit_binary(
         if subset is not None:
             part = Points(points.x[subset], points.level[subset])
             tuned = Evidence(prior, likelihood.take(subset), part, scheme)
-        hyperprior = make_hyperprior(prior, likelihood, tuned.points, settings.weak_prior)
-        starts = starting_points(tuned, hyperprior, settings, rng)
-        optimum = maximise(
-            tuned, hyperprior, starts, settings.max_iter, settings.tol, settings.n_jobs
-        )
+        optimum = tune(tuned, settings, rng)
         theta = optimum.theta
     covariance, likelihood, fixed = evidence.fixed(theta)
     posterior = Posterior.from_belief(covariance.prior, points, fixed.belief)

@@ -1,0 +1,13 @@
+"""Side-by-side figures: speed, memory and accuracy against peers and references, in one run.
+
+    python -m benchmarks [NAME ...] [--quick | --full] [--data DIR] [--golden FILE]
+
+One module a benchmark, each with a ``run(context)`` that returns figures. Times are CPU seconds of
+one thread; every ratio comes from one run, its two sides taking turns.
+"""
+
+import os
+
+# BLAS and OpenMP read these once, when numpy and the peers load them, which is after this.
+for _name in ("OPENBLAS", "OMP", "MKL", "BLIS", "VECLIB_MAXIMUM"):
+    os.environ[f"{_name}_NUM_THREADS"] = "1"

@@ -1,0 +1,139 @@
+"""Fits against GPBoost's exact Laplace inference: one level, and its two-level covariance."""
+
+from __future__ import annotations
+
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.preprocessing import StandardScaler
+
+from benchmarks.against_sklearn import BOUNDS, fit_estimator
+from benchmarks.artificial import Artificial, Rows, Split
+from benchmarks.figures import Context, Figure, Skip, at_least, at_most, info
+from benchmarks.fitting import fit_from_one_start, scaled_rbf
+from benchmarks.scores import Score, score
+from benchmarks.synthetic import Problem, make_problem
+from benchmarks.timing import cpu, take_turns
+from polyfid import MultiFidelityClassifier
+
+Array = NDArray[np.float64]
+
+
+def run(context: Context) -> list[Figure]:
+    try:
+        gpboost = import_module("gpboost")
+    except (ImportError, OSError) as error:
+        raise Skip(f"needs gpboost, see benchmarks/peers.txt ({error})") from error
+    figures = _one_level(context, gpboost)
+    try:
+        figures += _two_levels(context, gpboost, context.artificial())
+    except Skip as reason:
+        figures.append(Figure("gpboost: two levels", None, note=f"skipped: {reason}"))
+    return figures
+
+
+def _one_level(context: Context, gpboost: Any) -> list[Figure]:
+    n = 300 if context.quick else 1000
+    _fit_one_level(gpboost, make_problem(50))  # whatever is loaded at first use
+    ratios, api_ratios, gaps = [], [], []
+    for seed in range(1 if context.quick else 3):
+        context.progress(f"gpboost: one level, n {n}, problem {seed}")
+        problem = make_problem(n, seed=seed)
+        seconds, fitted = take_turns(
+            {
+                "one start": partial(fit_from_one_start, problem, scaled_rbf(BOUNDS)),
+                "estimator": partial(fit_estimator, problem),
+                "gpboost": partial(_fit_one_level, gpboost, problem),
+            },
+            repetitions=1,
+        )
+        ratios.append(seconds["gpboost"][0] / seconds["one start"][0])
+        api_ratios.append(seconds["gpboost"][0] / seconds["estimator"][0])
+        theirs = -fitted["gpboost"].get_current_neg_log_likelihood()
+        gaps.append(fitted["one start"].log_evidence - theirs)
+    name = f"gpboost: one level, n {n}"
+    return [
+        at_least(f"{name}, one start each", float(np.median(ratios)), 5.0, "x faster"),
+        at_least(f"{name}, lowest evidence less theirs", min(gaps), -0.01, "nats"),
+        info(f"{name}, estimator with its own starts", float(np.median(api_ratios)), "x faster"),
+    ]
+
+
+def _fit_one_level(gpboost: Any, problem: Problem) -> Any:
+    return _model(gpboost, problem.x, "gaussian").fit(y=problem.y.astype(float))
+
+
+def _model(gpboost: Any, coordinates: Array, covariance: str) -> Any:
+    return gpboost.GPModel(
+        gp_coords=coordinates,
+        cov_function=covariance,
+        likelihood="bernoulli_logit",
+        gp_approx="none",
+        num_parallel_threads=1,
+    )
+
+
+def _two_levels(context: Context, gpboost: Any, sets: Artificial) -> list[Figure]:
+    splits = sets.splits()
+    if not context.full:
+        splits = sets.some(splits, lambda split: split, 1 if context.quick else 2)
+    seconds: dict[str, list[float]] = {"default": [], "paper": [], "gpboost": []}
+    scores: dict[str, list[Score]] = {name: [] for name in seconds}
+    for split in splits:
+        context.progress(f"gpboost: two levels, {_words(split)}")
+        rows = sets.rows(split)
+        fits = {
+            "default": partial(_fit_ours, MultiFidelityClassifier(random_state=0), rows),
+            "paper": partial(_fit_ours, MultiFidelityClassifier.paper(random_state=0), rows),
+            "gpboost": partial(_fit_two_levels, gpboost, rows),
+        }
+        for name, fit in fits.items():
+            taken, predict = cpu(fit)
+            seconds[name].append(taken)
+            scores[name].append(score(rows.y_test, predict(rows.X_test)))
+    mean = {name: Score(*np.mean(values, axis=0)) for name, values in scores.items()}
+    total = {name: float(np.sum(taken)) for name, taken in seconds.items()}
+    peer, note = mean["gpboost"], f"{len(splits)} splits"
+    figures = []
+    for name, words in (("default", "default estimator"), ("paper", "paper preset")):
+        ours, prefix = mean[name], f"gpboost: two levels, {words}"
+        times = f"{total[name] / len(splits):.3g} s a fit, theirs {total['gpboost'] / len(splits):.3g} s"
+        figures += [
+            at_least(prefix, total["gpboost"] / total[name], 3.0, "x faster", f"{note}, {times}"),
+            at_least(
+                f"{prefix}, ROC AUC less theirs",
+                ours.roc_auc - peer.roc_auc,
+                0.0,
+                note=f"{ours.roc_auc:.4f} and {peer.roc_auc:.4f}",
+            ),
+            at_most(
+                f"{prefix}, log-loss less theirs",
+                ours.log_loss - peer.log_loss,
+                0.0,
+                note=f"{ours.log_loss:.4f} and {peer.log_loss:.4f}",
+            ),
+        ]
+    return figures
+
+
+def _words(split: Split) -> str:
+    return f"set {split.set}, noise {split.noise}, seed {split.seed}"
+
+
+def _fit_ours(model: MultiFidelityClassifier, rows: Rows) -> Any:
+    model.fit(rows.X, rows.y, fidelity=rows.level)
+    return lambda X: model.predict_proba(X)[:, 1]
+
+
+def _fit_two_levels(gpboost: Any, rows: Rows) -> Any:
+    scaler = StandardScaler().fit(rows.X)
+
+    def coordinates(X: Array, level: Any) -> Array:
+        return np.column_stack([scaler.transform(X), np.broadcast_to(level, len(X))])
+
+    model = _model(gpboost, coordinates(rows.X, rows.level), "ar1_mf_gaussian")
+    model.fit(y=rows.y.astype(float))
+    return lambda X: model.predict(gp_coords_pred=coordinates(X, 1.0), predict_response=True)["mu"]

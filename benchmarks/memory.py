@@ -1,0 +1,70 @@
+"""Peak memory of an exact fit, in matrices of n by n doubles.
+
+The fit runs in a process of its own, `python -m benchmarks.memory SCHEME N`, which prints how far
+the peak rose above what a tiny fit had needed.
+"""
+
+from __future__ import annotations
+
+import re
+import resource
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+from benchmarks.figures import Context, Figure, at_most
+from benchmarks.synthetic import Problem, make_problem
+from polyfid import MultiFidelityClassifier
+
+
+def run(context: Context) -> list[Figure]:
+    n = 1500 if context.quick else 3000
+    figures = []
+    for scheme in ("laplace", "ep"):
+        context.progress(f"memory: {scheme}, n {n}")
+        done = subprocess.run(
+            [sys.executable, "-m", "benchmarks.memory", scheme, str(n)],
+            cwd=Path(__file__).parents[1],
+            capture_output=True,
+            text=True,
+        )
+        if done.returncode:
+            raise RuntimeError(f"the {scheme} fit failed:\n{done.stderr}")
+        figures.append(
+            at_most(
+                f"memory: {scheme}", float(done.stdout), 8.0, "n² doubles", f"n {n}, two levels"
+            )
+        )
+    return figures
+
+
+def peak_bytes() -> int:
+    """Most memory this process has had resident."""
+    try:
+        status = Path("/proc/self/status").read_text()
+    except OSError:
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return peak * (1 if sys.platform == "darwin" else 1024)
+    # getrusage would count the parent before exec.
+    found = re.search(r"VmHWM:\s+(\d+) kB", status)
+    assert found is not None
+    return int(found[1]) * 1024
+
+
+def _fit(problem: Problem, scheme: str) -> None:
+    model = MultiFidelityClassifier(inference=scheme, max_iter=3, n_tuning=None)  # type: ignore[arg-type]
+    model.fit(problem.x, problem.y, fidelity=problem.level)
+
+
+def _measure(scheme: str, n: int) -> float:
+    warnings.simplefilter("ignore")  # a few iterations do not converge
+    problem = make_problem(n, n_levels=2)
+    _fit(make_problem(100, n_levels=2), scheme)
+    before = peak_bytes()
+    _fit(problem, scheme)
+    return (peak_bytes() - before) / (8.0 * n * n)
+
+
+if __name__ == "__main__":
+    print(_measure(sys.argv[1], int(sys.argv[2])))

@@ -1,0 +1,26 @@
+"""The benchmarks by name, in the order in which they run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from benchmarks import (
+    against_gpboost,
+    against_sklearn,
+    evaluation,
+    memory,
+    paper,
+    predict,
+    quality,
+)
+from benchmarks.figures import Context, Figure
+
+BENCHMARKS: dict[str, Callable[[Context], list[Figure]]] = {
+    "evaluation": evaluation.run,
+    "sklearn": against_sklearn.run,
+    "gpboost": against_gpboost.run,
+    "predict": predict.run,
+    "memory": memory.run,
+    "paper": paper.run,
+    "quality": quality.run,
+}
