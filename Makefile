@@ -26,8 +26,11 @@ check: $(VENV)/.dev  ## lint, format, types and the order of imports
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/test_layers.py
 
-bench: $(VENV)/.core  ## the benchmarks
-	$(BIN)/python -m benchmarks
+bench: $(VENV)/.core  ## the benchmarks; ARGS="--quick predict" and the like
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --retries 1 \
+		--requirement benchmarks/peers.txt >/dev/null 2>&1 \
+		|| echo "The peers in benchmarks/peers.txt could not be installed; going on without them"
+	$(BIN)/python -m benchmarks $(ARGS)
 
 clean:  ## remove the environment, caches and builds
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

@@ -10,7 +10,7 @@ import sys
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(*(f"{key} {value}" for key, value in machine.items()), sep=", ", file=sys.stderr)
     figures: list[Figure] = []
     failed = False
-    seconds = {}
+    seconds: dict[str, float] = {}
     with threadpool_limits(1):
         for name in options.names or BENCHMARKS:
             print(name, file=sys.stderr, flush=True)
@@ -47,19 +47,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 figures.append(Figure(name, None, met=False, note=f"failed: {error!r}"))
                 failed = True
             seconds[name] = round(time.perf_counter() - start, 1)
+            _save(context, machine, seconds, figures)
     for table in context.tables:
         print(f"\n{table.title}\n{_aligned(table)}")
     print(f"\n{_aligned(_main_table(figures))}")
-    result = {
-        "machine": machine,
-        "quick": context.quick,
-        "full": context.full,
-        "wall_seconds": seconds,
-        "figures": [asdict(f) for f in figures],
-        "tables": [asdict(t) for t in context.tables],
-    }
-    OUT.mkdir(exist_ok=True)
-    (OUT / "results.json").write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
     return int(failed)
 
 
@@ -108,6 +99,21 @@ def _machine() -> dict[str, Any]:
     return facts
 
 
+def _save(
+    context: Context, machine: dict[str, Any], seconds: dict[str, float], figures: list[Figure]
+) -> None:
+    result = {
+        "machine": machine,
+        "quick": context.quick,
+        "full": context.full,
+        "wall_seconds": seconds,
+        "figures": [asdict(f) for f in figures],
+        "tables": [asdict(t) for t in context.tables],
+    }
+    OUT.mkdir(exist_ok=True)
+    (OUT / "results.json").write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
+
+
 def _main_table(figures: Sequence[Figure]) -> Table:
     verdict = {True: "yes", False: "NO", None: ""}
     rows = []
@@ -125,10 +131,8 @@ def _aligned(table: Table) -> str:
     lines = [list(table.header), *(list(row) for row in table.rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(table.header))]
     lines.insert(1, ["-" * width for width in widths])
-    fill: Callable[[list[str]], str] = lambda line: "  ".join(  # noqa: E731
-        cell.ljust(width) for cell, width in zip(line, widths, strict=True)
-    ).rstrip()
-    return "\n".join(map(fill, lines))
+    padded = [[c.ljust(w) for c, w in zip(line, widths, strict=True)] for line in lines]
+    return "\n".join("  ".join(line).rstrip() for line in padded)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 from benchmarks.against_sklearn import BOUNDS, fit_estimator
 from benchmarks.artificial import Artificial, Rows, Split
-from benchmarks.figures import Context, Figure, Skip, at_least, at_most, info
+from benchmarks.figures import Context, Figure, Skip, Table, at_least, at_most, info
 from benchmarks.fitting import fit_from_one_start, scaled_rbf
 from benchmarks.scores import Score, score
 from benchmarks.synthetic import Problem, make_problem
@@ -94,13 +94,24 @@ def _two_levels(context: Context, gpboost: Any, sets: Artificial) -> list[Figure
             taken, predict = cpu(fit)
             seconds[name].append(taken)
             scores[name].append(score(rows.y_test, predict(rows.X_test)))
+    context.tables.append(
+        Table(
+            "gpboost: two levels, ROC AUC, log-loss and seconds",
+            ["", *seconds],
+            [
+                [_words(split), *(_cell(scores[name][i], seconds[name][i]) for name in seconds)]
+                for i, split in enumerate(splits)
+            ],
+        )
+    )
     mean = {name: Score(*np.mean(values, axis=0)) for name, values in scores.items()}
     total = {name: float(np.sum(taken)) for name, taken in seconds.items()}
     peer, note = mean["gpboost"], f"{len(splits)} splits"
     figures = []
     for name, words in (("default", "default estimator"), ("paper", "paper preset")):
         ours, prefix = mean[name], f"gpboost: two levels, {words}"
-        times = f"{total[name] / len(splits):.3g} s a fit, theirs {total['gpboost'] / len(splits):.3g} s"
+        each = [total[who] / len(splits) for who in (name, "gpboost")]
+        times = f"{each[0]:.3g} s a fit, theirs {each[1]:.3g} s"
         figures += [
             at_least(prefix, total["gpboost"] / total[name], 3.0, "x faster", f"{note}, {times}"),
             at_least(
@@ -121,6 +132,10 @@ def _two_levels(context: Context, gpboost: Any, sets: Artificial) -> list[Figure
 
 def _words(split: Split) -> str:
     return f"set {split.set}, noise {split.noise}, seed {split.seed}"
+
+
+def _cell(reached: Score, seconds: float) -> str:
+    return f"{reached.roc_auc:.4f}  {reached.log_loss:.4f}  {seconds:.2f}"
 
 
 def _fit_ours(model: MultiFidelityClassifier, rows: Rows) -> Any:

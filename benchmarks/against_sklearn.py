@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.gaussian_process import GaussianProcessClassifier
-from sklearn.gaussian_process.kernels import RBF as SklearnRBF
-from sklearn.gaussian_process.kernels import ConstantKernel
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from benchmarks.figures import Context, Figure, at_least, info
 from benchmarks.fitting import fit_from_one_start, scaled_rbf
@@ -71,5 +70,5 @@ def fit_estimator(problem: Problem) -> MultiFidelityClassifier:
 
 
 def _fit_sklearn(problem: Problem) -> Any:
-    kernel = ConstantKernel(1.0, BOUNDS) * SklearnRBF(1.0, BOUNDS)
+    kernel = ConstantKernel(1.0, BOUNDS) * RBF(1.0, BOUNDS)
     return GaussianProcessClassifier(kernel, n_restarts_optimizer=0).fit(problem.x, problem.y)

@@ -1,7 +1,7 @@
 """Peak memory of an exact fit, in matrices of n by n doubles.
 
-The fit runs in a process of its own, `python -m benchmarks.memory SCHEME N`, which prints how far
-the peak rose above what a tiny fit had needed.
+The fit runs in a process of its own, `python -m benchmarks.memory SCHEME LEVELS N`, which prints
+how far the peak rose above what a tiny fit had needed.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import resource
 import subprocess
 import sys
 import warnings
+from itertools import product
 from pathlib import Path
 
 from benchmarks.figures import Context, Figure, at_most
@@ -21,21 +22,18 @@ from polyfid import MultiFidelityClassifier
 def run(context: Context) -> list[Figure]:
     n = 1500 if context.quick else 3000
     figures = []
-    for scheme in ("laplace", "ep"):
-        context.progress(f"memory: {scheme}, n {n}")
+    for scheme, n_levels in product(("laplace", "ep"), (1, 2)):
+        name = f"memory: {scheme}, {n_levels} level{'s' * (n_levels - 1)}"
+        context.progress(name)
         done = subprocess.run(
-            [sys.executable, "-m", "benchmarks.memory", scheme, str(n)],
+            [sys.executable, "-m", "benchmarks.memory", scheme, str(n_levels), str(n)],
             cwd=Path(__file__).parents[1],
-            capture_output=True,
+            stdout=subprocess.PIPE,
             text=True,
         )
         if done.returncode:
-            raise RuntimeError(f"the {scheme} fit failed:\n{done.stderr}")
-        figures.append(
-            at_most(
-                f"memory: {scheme}", float(done.stdout), 8.0, "n² doubles", f"n {n}, two levels"
-            )
-        )
+            raise RuntimeError(f"the {scheme} fit failed")
+        figures.append(at_most(name, float(done.stdout), 8.0, "n² doubles", f"n {n}"))
     return figures
 
 
@@ -53,18 +51,18 @@ def peak_bytes() -> int:
 
 
 def _fit(problem: Problem, scheme: str) -> None:
-    model = MultiFidelityClassifier(inference=scheme, max_iter=3, n_tuning=None)  # type: ignore[arg-type]
+    model = MultiFidelityClassifier(inference=scheme, max_iter=2, n_tuning=None)  # type: ignore[arg-type]
     model.fit(problem.x, problem.y, fidelity=problem.level)
 
 
-def _measure(scheme: str, n: int) -> float:
+def _measure(scheme: str, n_levels: int, n: int) -> float:
     warnings.simplefilter("ignore")  # a few iterations do not converge
-    problem = make_problem(n, n_levels=2)
-    _fit(make_problem(100, n_levels=2), scheme)
+    problem = make_problem(n, n_levels=n_levels)
+    _fit(make_problem(100, n_levels=n_levels), scheme)
     before = peak_bytes()
     _fit(problem, scheme)
     return (peak_bytes() - before) / (8.0 * n * n)
 
 
 if __name__ == "__main__":
-    print(_measure(sys.argv[1], int(sys.argv[2])))
+    print(_measure(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))

@@ -64,18 +64,23 @@ def main() -> None:
         for value, marker, name in ((True, "o", "feasible"), (False, "X", "not")):
             chosen = (fidelity == "experiment") & (y == value)
             face = "#2166ac" if value else "#b2182b"
-            ax.scatter(
-                *X[chosen].T, s=46, marker=marker, c=face, ec="white", lw=1, label=f"experiment {name}"
-            )
+            style = {"s": 46, "marker": marker, "c": face, "ec": "white", "lw": 1}
+            ax.scatter(*X[chosen].T, **style, label=f"experiment {name}")
         shown = truth.reshape(len(side), -1).astype(float)
         ax.contour(side, side, shown, levels=[0.5], colors="#333333", linestyles="--", linewidths=1)
-        ax.set(title=title, xticks=[], yticks=[], xlim=(-2.4, 2.4), ylim=(-2.4, 2.4), aspect="equal")
+        ax.set(title=title, xticks=[], yticks=[], aspect="equal")
+        ax.set(xlim=(-2.4, 2.4), ylim=(-2.4, 2.4))
     handles, names = axes[0].get_legend_handles_labels()
     handles.append(plt.Line2D([], [], color="#333333", ls="--", lw=1))
     handles.append(plt.Line2D([], [], color="black", lw=1.6))
     figure.legend(
-        handles, [*names, "true boundary", "predicted boundary"],
-        loc="outside lower center", ncols=6, frameon=False, fontsize=8, handletextpad=0.4,
+        handles,
+        [*names, "true boundary", "predicted boundary"],
+        loc="outside lower center",
+        ncols=6,
+        frameon=False,
+        fontsize=8,
+        handletextpad=0.4,
     )
     figure.colorbar(image, ax=axes, shrink=0.8, pad=0.01, label="P(feasible)")
     figure.savefig(Path(__file__).with_name("picture.png"), dpi=130)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -15,8 +16,19 @@ from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, check_is_fitted, validate_data
 
-from polyfid.columns import FidelityColumn, as_table
-from polyfid.data import Points, check_rows, encode_levels, order_levels
+from polyfid.columns import FidelityColumn, as_table, refuse_other_than_numbers
+from polyfid.data import (
+    Levels,
+    Points,
+    Scale,
+    as_column,
+    check_rows,
+    encode_levels,
+    is_missing,
+    order_levels,
+    read_weights,
+    sort_rows,
+)
 from polyfid.inference import SCHEMES
 from polyfid.kernels import RBF, Constant, Kernel
 from polyfid.kernels.base import as_kernel
@@ -76,7 +88,8 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
     fidelity_feature : int or str, optional
         The column of X that holds the fidelity, instead of the argument of `fit`. New rows may
         come with it (then they are predicted at that level) or without.
-    rho_bounds : (low, high)
+    rho_bounds : (low, high) or "fixed"
+        Where rho is looked for; "fixed" keeps it as given while kernels are tuned.
     coupling : {"autoregressive", "coregional"}
         "coregional": no order of trust; every level mixes the latent processes (one a kernel)
         with learnt loadings.
@@ -108,12 +121,17 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
         All hyper-parameters as tuned, and their names.
     log_marginal_likelihood_value_ : float
         Approximate log evidence; the mean over classes if there are more than two.
+    n_iter_ : int
+        Evaluations of the evidence in the best climb.
     converged_ : bool
+        Inference and tuning both did.
+    annotators_ : array or None
+        Names of the annotators, in the order of their rates, with ``label_noise="annotator"``.
     report_ : FitReport
         What happened; print it.
     n_features_in_, feature_names_in_
-        With more than two classes ``rho_``, ``kernels_`` and ``theta_`` are lists, an entry a
-        class.
+        With more than two classes ``rho_``, ``kernels_``, ``theta_`` and ``n_iter_`` are lists, an
+        entry a class.
 
     References
     ----------
@@ -157,7 +175,7 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
         tol: float = 1e-5,
         standardize: bool = True,
         fidelity_feature: int | str | None = None,
-        rho_bounds: tuple[float, float] = (-10.0, 10.0),
+        rho_bounds: tuple[float, float] | str = (-10.0, 10.0),
         coupling: Literal["autoregressive", "coregional"] = "autoregressive",
         label_noise: str | Sequence[float] | None = None,
         n_tuning: int | None = 3000,
@@ -222,7 +240,8 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
         fidelity : array-like of shape (n,), optional
             The level of each row; without it all rows are at the top level.
         sample_weight : array-like of shape (n,), optional
-            w counts as w repetitions of the row, 0 as its absence.
+            w counts as w repetitions of the row, 0 as its absence. (Under a White kernel
+            repetitions have noise of their own, a weighted row has one.)
         annotator : array-like of shape (n,), optional
             Who gave the label; for ``label_noise="annotator"``. Rows of the top level are taken to
             be right whoever labelled them, if there is more than one level.
@@ -231,52 +250,62 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        X, fidelity = self._set_fidelity_apart(X, fidelity)
+        X, fidelity, column = self._set_fidelity_apart(X, fidelity)
         x = self._read_features(X, reset=True)
         n = len(x)
         labels = self._read_labels(y, n)
-        self.levels_, level = self._read_levels(fidelity, n)
-        weight = _read_weight(sample_weight, n)
-        groups = self._read_annotators(annotator, n)
+        levels, level = self._read_levels(fidelity, n)
+        weight = read_weights(sample_weight, n)
+        annotators, group = self._read_annotators(annotator, n)
         there = weight > 0.0
-        if not there.any():
-            raise ValueError("sample_weight is 0 in all rows, so none is left; weigh some")
-        self.classes_, code = np.unique(labels[there], return_inverse=True)
-        if len(self.classes_) < 2:
+        x, weight, level, group = x[there], weight[there], level[there], group[there]
+        classes, code = np.unique(labels[there], return_inverse=True)
+        if len(classes) < 2:
             raise ValueError(
-                f"y holds one class only, {self.classes_[0]!r}, and a classifier needs at least "
+                f"y holds one class only, {classes.tolist()[0]!r}, and a classifier needs at least "
                 "two classes; add rows of another class"
             )
-        notes = _look_at_levels(level[there], code, self.levels_, self.classes_)
-        settings = self._settings(len(self.levels_))
+        notes = _look_at_levels(level, code, levels, classes)
+        counts = np.zeros((len(levels), len(classes)), dtype=np.intp)
+        np.add.at(counts, (level, code), 1)
+        settings = self._settings(levels)
         rng = check_random_state(self.random_state)
-        x, weight = x[there], weight[there]
-        self._centre, self._spread = _centre_and_spread(x, weight, self.standardize)
-        points, order = Points.sort((x - self._centre) / self._spread, level[there])
-        code, weight = code[order], weight[order]
-        group = None if groups is None else groups[there][order]
-        subset = tuning_subset(points.level, self.n_tuning, rng) if settings.optimise else None
-        seeds = rng.randint(2**31 - 1, size=len(self.classes_))
+
+        # In an order of their own, and repeats once with the sum of their weights: the fit depends
+        # neither on the order of the rows nor on how repetitions are written.
+        order, starts = sort_rows(x, level, code, group)
+        if settings.tells_rows_apart(x):
+            starts = np.arange(len(order))
+        first = order[starts]
+        x, level, code, group = x[first], level[first], code[first], group[first]
+        weight = np.add.reduceat(weight[order], starts)
+        scale = Scale.of(x, weight) if self.standardize else Scale.none(x.shape[1])
+        points = Points(scale(x), level)
+        subset = tuning_subset(level, self.n_tuning, rng) if settings.optimise else None
+        seeds = rng.randint(2**31 - 1, size=len(classes))
+        jobs = settings.n_jobs
+        if len(classes) > 2:  # processes go to the classes, not to the starts within one
+            settings = replace(settings, n_jobs=None)
 
         def one(positive: int) -> BinaryFit:
             signs = np.where(code == positive, 1.0, -1.0)
-            likelihood = self._likelihood(signs, weight, points.level, group)
+            likelihood = self._likelihood(signs, weight, level, group, len(levels))
             seed = np.random.RandomState(seeds[positive])
-            return fit_binary(points, likelihood, len(self.levels_), settings, seed, subset)
+            return fit_binary(points, likelihood, len(levels), settings, seed, subset)
 
-        if len(self.classes_) == 2:
-            self._fits = [one(1)]
+        if len(classes) == 2:
+            fits = [one(1)]
         else:
-            # Processes go to the classes, not to the starts within one.
-            jobs = settings.n_jobs
-            settings = self._settings(len(self.levels_), n_jobs=None)
             pool = Parallel(n_jobs=jobs, prefer="processes")
-            self._fits = list(pool(delayed(one)(k) for k in range(len(self.classes_))))
-        self._publish(level[there], code[np.argsort(order)], notes)
+            fits = list(pool(delayed(one)(k) for k in range(len(classes))))
+
+        self.classes_, self.levels_, self.annotators_ = classes, levels, annotators
+        self._fits, self._scale, self._fidelity_column = fits, scale, column
+        self._publish(counts, notes)
         return self
 
-    def _publish(self, level: NDArray[np.intp], code: NDArray[np.intp], notes: list[str]) -> None:
-        """Set the fitted attributes and warn of what went wrong."""
+    def _publish(self, counts: NDArray[np.intp], notes: list[str]) -> None:
+        """Set the fitted attributes that follow from the fits and warn of what went wrong."""
         fits = self._fits
         rho = [np.array(getattr(f.prior, "rho", ()), dtype=float) for f in fits]
         single = len(fits) == 1
@@ -286,12 +315,13 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
         self.theta_ = fits[0].theta if single else [f.theta for f in fits]
         self.theta_names_ = fits[0].theta_names
         self.log_marginal_likelihood_value_ = float(np.mean([f.log_evidence for f in fits]))
+        n_iter = [1 if f.optimum is None else f.optimum.best.n_evaluations for f in fits]
+        self.n_iter_ = n_iter[0] if single else n_iter
         self.report_ = FitReport.of(
             fits,
             self.levels_,
             self.classes_,
-            level,
-            code,
+            counts,
             self.inference,
             notes,
             getattr(self, "feature_names_in_", None),
@@ -304,109 +334,136 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
         for problem in self.report_.problems:
             warnings.warn(problem, ConvergenceWarning, stacklevel=3)
 
-    def _settings(self, n_levels: int, n_jobs: int | str | None = "same") -> Settings:
-        """Check the parameters that do not depend on the rows."""
+    def _settings(self, levels: Levels) -> Settings:
+        """Check the parameters and say what they come to."""
         _check_choice("inference", self.inference, tuple(SCHEMES))
         _check_choice("prior", self.prior, ("weak", None))
         _check_choice("optimizer", self.optimizer, ("lbfgs", None))
         _check_choice("coupling", self.coupling, ("autoregressive", "coregional"))
         _check_choice("n_inducing", self.n_inducing, ("auto", None))
-        if not isinstance(self.n_restarts, int | np.integer) or self.n_restarts < 0:
-            raise ValueError(f"n_restarts must be a whole number from 0, got {self.n_restarts!r}")
-        low, high = (float(v) for v in self.rho_bounds)
-        if not low <= high:
-            raise ValueError(f"rho_bounds must be (low, high), got {self.rho_bounds!r}")
-        rho = np.atleast_1d(np.asarray(self.rho, dtype=float))
-        if rho.size == 1:
-            rho = np.repeat(rho, n_levels - 1)
-        if rho.size != n_levels - 1 and self.coupling == "autoregressive":
+        _check_choice("standardize", self.standardize, (True, False))
+        if self.label_noise is not None and self.inference == "laplace":
             raise ValueError(
-                f"rho must be one number or one a step between levels, {n_levels - 1} for "
-                f"{n_levels} levels; got {rho.size}"
+                "label_noise makes a likelihood that is not log-concave, as Laplace needs it; use "
+                'inference="ep" or inference="variational" with it'
             )
+        _check_count("n_restarts", self.n_restarts, 0)
+        _check_count("max_iter", self.max_iter, 1)
+        if self.n_tuning is not None:
+            _check_count("n_tuning", self.n_tuning, 1, " or None")
+        (tol,) = _read_numbers("tol", self.tol, 1, "one number from 0")
+        if tol < 0.0:
+            raise ValueError(f"tol must be one number from 0, got {self.tol!r}")
         return Settings(
-            kernels=self._kernels(n_levels),
-            rho=tuple(rho.tolist()),
-            rho_bounds=(low, high),
+            kernels=self._kernels(levels),
+            rho=self._rho(len(levels)),
+            rho_bounds=self._rho_bounds(),
             coupling=self.coupling,
             inference=self.inference,
             weak_prior=self.prior == "weak",
             optimise=self.optimizer is not None,
             n_restarts=int(self.n_restarts),
             max_iter=int(self.max_iter),
-            tol=float(self.tol),
-            n_jobs=self.n_jobs if n_jobs == "same" else n_jobs,  # type: ignore[arg-type]
+            tol=tol,
+            n_jobs=self.n_jobs,
         )
 
-    def _kernels(self, n_levels: int) -> tuple[Kernel, ...] | None:
+    def _rho(self, n_levels: int) -> tuple[float, ...]:
+        steps = n_levels - 1
+        wanted = f"one number, or one a step between levels, {steps} for {n_levels} levels"
+        rho = _read_numbers("rho", self.rho, None, wanted)
+        if len(rho) == 1:
+            return rho * steps
+        if len(rho) != steps and self.coupling == "autoregressive":
+            raise ValueError(f"rho must be {wanted}; got {self.rho!r}")
+        return rho
+
+    def _rho_bounds(self) -> tuple[float, float] | str:
+        wanted = '(low, high) with low <= high, or "fixed"'
+        if isinstance(self.rho_bounds, str) and self.rho_bounds == "fixed":
+            return self.rho_bounds
+        low, high = _read_numbers("rho_bounds", self.rho_bounds, 2, wanted)
+        if low > high:
+            raise ValueError(f"rho_bounds must be {wanted}; got {self.rho_bounds!r}")
+        return low, high
+
+    def _kernels(self, levels: Levels) -> tuple[Kernel, ...] | None:
         if isinstance(self.kernel, str):
-            _check_choice("kernel", self.kernel, ("auto",))
-            return None
-        if isinstance(self.kernel, Sequence):
-            kernels = tuple(as_kernel(k) for k in self.kernel)
-            if self.coupling == "autoregressive" and len(kernels) != n_levels:
-                raise ValueError(
-                    f"kernel is a list of {len(kernels)}, but there are {n_levels} levels "
-                    f"{list(self.levels_)}; give one kernel a level, or a single kernel"
-                )
-            return kernels
-        return (as_kernel(self.kernel),) * n_levels
+            if self.kernel == "auto":
+                return None
+            raise ValueError(
+                f'kernel must be "auto", a kernel or a list of kernels; got {self.kernel!r}'
+            )
+        several = isinstance(self.kernel, Sequence | np.ndarray)
+        given = list(self.kernel) if several else [self.kernel]  # type: ignore[arg-type]
+        try:
+            kernels = tuple(as_kernel(k) for k in given)
+        except TypeError as error:
+            raise ValueError(
+                f'kernel must be "auto", a kernel or a list of kernels: {error}'
+            ) from error
+        if not several:
+            return kernels * len(levels)
+        if not kernels or (self.coupling == "autoregressive" and len(kernels) != len(levels)):
+            raise ValueError(
+                f"kernel is a list of {len(kernels)}, but there are {len(levels)} levels "
+                f"{list(levels)}; give one kernel a level, or a single kernel"
+            )
+        return kernels
 
     def _likelihood(
         self,
         y: Array,
         weight: Array,
         level: NDArray[np.intp],
-        group: NDArray[np.intp] | None,
+        group: NDArray[np.intp],
+        n_levels: int,
     ) -> Likelihood:
         if self.label_noise is None:
             return Logit(y, weight)
-        n_levels = len(self.levels_)
         if isinstance(self.label_noise, str):
             _check_choice("label_noise", self.label_noise, ("fidelity", "annotator", None))
             if self.label_noise == "fidelity":
                 rate = np.full(n_levels, 0.2)
                 rate[-1] = 0.0
                 return NoisyLogit.from_flip_rates(y, weight, level, rate, rate > 0.0)
-            if group is None:
+            if group.min() < 0:
                 raise ValueError(
                     'label_noise="annotator" needs to know who gave each label; '
                     "pass fit(..., annotator=...)"
                 )
-            n_groups = int(group.max()) + 1
             # Annotators of the top level form a group of their own that never errs.
             trusted = (level == n_levels - 1) & (n_levels > 1)
-            rates = np.append(np.full(n_groups, 0.8), 1.0)
-            index = np.where(trusted, n_groups, group)
-            return NoisyLogit(y, weight, index, rates, rates.copy(), rates < 1.0)
-        rate = np.asarray(self.label_noise, dtype=float)
-        if rate.shape != (n_levels,) or not ((rate >= 0.0) & (rate < 0.5)).all():
-            raise ValueError(
-                "label_noise must be one flip rate a level, each from 0 to below 0.5: "
-                f"{n_levels} numbers; got {self.label_noise!r}"
-            )
+            rates = np.append(np.full(group.max() + 1, 0.8), 1.0)
+            index = np.where(trusted, len(rates) - 1, group)
+            free = (rates < 1.0) & np.isin(np.arange(len(rates)), index)
+            return NoisyLogit(y, weight, index, rates, rates.copy(), free)
+        wanted = f"one flip rate a level, each from 0 to below 0.5: {n_levels} numbers"
+        rate = np.array(_read_numbers("label_noise", self.label_noise, n_levels, wanted))
+        if not ((rate >= 0.0) & (rate < 0.5)).all():
+            raise ValueError(f"label_noise must be {wanted}; got {self.label_noise!r}")
         return NoisyLogit.from_flip_rates(y, weight, level, rate)
 
     # ------------------------------------------------------------------ reading
 
-    def _set_fidelity_apart(self, X: Any, fidelity: Any) -> tuple[Any, Any]:
-        self._fidelity_column = None
+    def _set_fidelity_apart(self, X: Any, fidelity: Any) -> tuple[Any, Any, FidelityColumn | None]:
         if self.fidelity_feature is None:
-            return X, fidelity
+            return X, fidelity, None
         if fidelity is not None:
             raise ValueError(
                 f"fidelity was passed although fidelity_feature={self.fidelity_feature!r} "
                 "says that a column of X holds it; use one of the two"
             )
         X = as_table(X)
-        self._fidelity_column = FidelityColumn.find(X, self.fidelity_feature)
-        return self._fidelity_column.split(X)
+        column = FidelityColumn.find(X, self.fidelity_feature)
+        return *column.split(X), column
 
     def _read_features(self, X: Any, reset: bool) -> Array:
-        _refuse_text(X)
-        x = validate_data(
-            self, X, reset=reset, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=1
-        )
+        X = as_table(X)
+        refuse_other_than_numbers(X)
+        if X.shape[0] == 0:
+            raise ValueError("X has no rows (0 samples); at least one is needed")
+        x = validate_data(self, X, reset=reset, dtype=np.float64, ensure_all_finite=False)
         bad = ~np.isfinite(x)
         if bad.any():
             names = getattr(self, "feature_names_in_", np.arange(x.shape[1]))
@@ -425,27 +482,33 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
                 f"{type(self).__name__} requires y to be passed, but the target y is None; "
                 "pass one class a row"
             )
-        labels = column_or_1d(y, warn=True)
+        labels = np.asarray(y)
+        if labels.dtype.kind == "O" and any(map(is_missing, labels.ravel())):
+            raise ValueError("y has missing values; give every row a class, or drop the rows")
+        labels = column_or_1d(labels, warn=True)
         check_rows("y", labels, n)
         assert_all_finite(labels, input_name="y")
         check_classification_targets(labels)
-        return np.asarray(labels)
+        return labels
 
-    def _read_levels(self, fidelity: Any, n: int) -> tuple[tuple[Any, ...], NDArray[np.intp]]:
+    def _read_levels(self, fidelity: Any, n: int) -> tuple[Levels, NDArray[np.intp]]:
         if fidelity is None:
             names = (0,) if self.levels is None else order_levels((), self.levels)
             return names, np.full(n, len(names) - 1, dtype=np.intp)
-        check_rows("fidelity", fidelity, n)
         names = order_levels(fidelity, self.levels)
-        return names, encode_levels(fidelity, names)
+        level = encode_levels(fidelity, names)
+        check_rows("fidelity", level, n)
+        return names, level
 
-    def _read_annotators(self, annotator: Any, n: int) -> NDArray[np.intp] | None:
-        if annotator is None:
-            return None
-        check_rows("annotator", annotator, n)
-        names, group = np.unique(np.asarray(annotator), return_inverse=True)
-        self.annotators_ = names
-        return np.asarray(group.reshape(-1), dtype=np.intp)
+    def _read_annotators(
+        self, annotator: Any, n: int
+    ) -> tuple[NDArray[Any] | None, NDArray[np.intp]]:
+        """Names of the annotators and who gave each label; -1 if that is not said or asked."""
+        if annotator is None or self.label_noise != "annotator":
+            return None, np.full(n, -1, dtype=np.intp)
+        names, group = np.unique(as_column(annotator, "annotator"), return_inverse=True)
+        check_rows("annotator", group, n)
+        return names, np.asarray(group, dtype=np.intp)
 
     def _new_points(self, X: Any, fidelity: Any) -> tuple[Points, NDArray[np.intp]]:
         """Points sorted by level, and where each input row went."""
@@ -459,9 +522,9 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
         elif np.ndim(fidelity) == 0:
             level = np.repeat(encode_levels([fidelity], self.levels_), len(x))
         else:
-            check_rows("fidelity", fidelity, len(x))
             level = encode_levels(fidelity, self.levels_)
-        points, order = Points.sort((x - self._centre) / self._spread, level)
+            check_rows("fidelity", level, len(x))
+        points, order = Points.sort(self._scale(x), level)
         return points, np.argsort(order)
 
     # --------------------------------------------------------------- predicting
@@ -484,7 +547,8 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
         ----------
         X : array or data frame of shape (n, d)
         fidelity : level name, or array-like of shape (n,), optional
-            Which level's label to predict; the top level by default.
+            Which level's label to predict; the top level by default. With ``label_noise``, the
+            label before it is flipped.
         """
         mean, variance = self.latent_mean_and_variance(X, fidelity)
         if mean.ndim == 1:
@@ -545,6 +609,7 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
         >>> model.sample_latent(X, n_samples=3, random_state=0).shape
         (10, 3)
         """
+        _check_count("n_samples", n_samples, 1)
         points, back = self._new_points(X, fidelity)
         rng = check_random_state(self.random_state if random_state is None else random_state)
         parts = [f.posterior.sample(points, n_samples, rng)[back] for f in self._fits]
@@ -574,13 +639,9 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
                 return self.log_marginal_likelihood_value_
             thetas = [f.theta for f in self._fits]
         else:
-            values = np.asarray(theta, dtype=float)
-            if values.shape != (len(self.theta_names_),):
-                raise ValueError(
-                    f"theta must have {len(self.theta_names_)} entries, {self.theta_names_}; "
-                    f"got shape {values.shape}"
-                )
-            thetas = [values] * len(self._fits)
+            wanted = f"{len(self.theta_names_)} numbers, {', '.join(self.theta_names_)}"
+            values = _read_numbers("theta", theta, len(self.theta_names_), wanted)
+            thetas = [np.array(values)] * len(self._fits)
         parts = [
             evaluate(f, t, self.inference, eval_gradient)
             for f, t in zip(self._fits, thetas, strict=True)
@@ -609,58 +670,21 @@ def _check_choice(name: str, value: object, allowed: tuple[Any, ...]) -> None:
         raise ValueError(f"{name} must be one of {list(allowed)}, got {value!r}")
 
 
-def _refuse_text(X: Any) -> None:
-    """Name the columns of a data frame that hold no numbers."""
-    dtypes = getattr(X, "dtypes", None)
-    columns = getattr(X, "columns", None)
-    if dtypes is None or columns is None:
-        return
-    numeric = ("int", "uint", "float", "bool", "decimal", "boolean")
-    bad = [
-        str(c)
-        for c, t in zip(columns, list(dtypes), strict=True)
-        if not str(t).lower().startswith(numeric)
-    ]
-    if bad:
-        raise ValueError(
-            f"X has columns that hold no numbers: {', '.join(bad[:5])}; encode them first, for "
-            "instance with sklearn.preprocessing.OneHotEncoder, or with OrdinalEncoder and "
-            "polyfid.kernels.Categorical on those columns"
-        )
+def _check_count(name: str, value: object, least: int, otherwise: str = "") -> None:
+    if not isinstance(value, int | np.integer) or value < least:
+        raise ValueError(f"{name} must be a whole number from {least}{otherwise}, got {value!r}")
 
 
-def _read_weight(sample_weight: Any, n: int) -> Array:
-    if sample_weight is None:
-        return np.ones(n)
-    if np.ndim(sample_weight) == 0:
-        sample_weight = np.full(n, sample_weight)
-    weight = np.asarray(sample_weight, dtype=float)
-    if weight.ndim != 1:
-        raise ValueError(
-            f"sample_weight must be one-dimensional, one weight a row; got shape {weight.shape}"
-        )
-    check_rows("sample_weight", weight, n)
-    if not np.isfinite(weight).all():
-        raise ValueError("sample_weight has missing or infinite values; give every row a weight")
-    if (weight < 0.0).any():
-        row = int(np.argmax(weight < 0.0))
-        raise ValueError(
-            f"sample_weight must not be negative, got {weight[row]:g} in row {row}; "
-            "0 leaves a row out"
-        )
-    return weight
-
-
-def _centre_and_spread(x: Array, weight: Array, standardize: bool) -> tuple[Array, Array]:
-    """Mean and standard deviation of the features, weights counting as repetitions."""
-    if not standardize:
-        return np.zeros(x.shape[1]), np.ones(x.shape[1])
-    share = weight / weight.sum()
-    centre = share @ x
-    spread = np.sqrt(share @ np.square(x - centre))
-    # A constant column has a spread of rounding errors only.
-    constant = spread <= 1e-13 * np.abs(x).max(axis=0)
-    return centre, np.where(constant, 1.0, spread)
+def _read_numbers(name: str, value: object, size: int | None, wanted: str) -> tuple[float, ...]:
+    """Finite numbers, as many as asked for."""
+    try:
+        numbers = np.atleast_1d(np.asarray(value, dtype=float))
+    except (TypeError, ValueError):
+        numbers = np.full(1, np.nan)
+    right = numbers.ndim == 1 and (size is None or len(numbers) == size)
+    if not right or not np.isfinite(numbers).all():
+        raise ValueError(f"{name} must be {wanted}; got {value!r}")
+    return tuple(numbers.tolist())
 
 
 def _look_at_levels(

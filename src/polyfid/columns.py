@@ -23,6 +23,39 @@ def as_table(X: Any) -> Any:
     return X
 
 
+def refuse_other_than_numbers(X: Any) -> None:
+    """Complain about columns of a table that hold no real numbers, by name."""
+    if np.iscomplexobj(X):
+        raise ValueError("Complex data not supported: X must hold real numbers; split them")
+    dtypes, columns = getattr(X, "dtypes", None), getattr(X, "columns", None)
+    if dtypes is not None and columns is not None:
+        # All but numbers and truth values of pandas (pyarrow's too) and polars.
+        numeric = ("int", "uint", "float", "double", "bool", "decimal", "sparse")
+        kinds = {str(c): str(t) for c, t in zip(columns, list(dtypes), strict=True)}
+        bad = [f"{c} ({t})" for c, t in kinds.items() if not t.lower().startswith(numeric)]
+    else:
+        values = np.asarray(X)
+        if values.dtype.kind not in "OSU" or values.ndim != 2:
+            return
+        bad = [str(c) for c in range(values.shape[1]) if any(map(_is_text, values[:, c]))]
+    if bad:
+        shown = ", ".join(bad[:5]) + f" and {len(bad) - 5} more" * (len(bad) > 5)
+        raise ValueError(
+            f"X has columns that are not numeric: {shown}. Encode them first, for instance with "
+            "sklearn.preprocessing.OneHotEncoder, or with OrdinalEncoder and "
+            "polyfid.kernels.Categorical on those columns; if they hold numbers, convert them "
+            "with astype(float)"
+        )
+
+
+def _is_text(value: Any) -> bool:
+    try:
+        float(value) if isinstance(value, str | bytes) else None
+    except ValueError:
+        return True
+    return False
+
+
 @dataclass(frozen=True)
 class FidelityColumn:
     """The column of X that holds the fidelity: its place, and its name in a data frame."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -27,7 +28,7 @@ class Points:
     def segments(self) -> list[tuple[int, slice]]:
         """The rows of each level that occurs, as slices."""
         present, start = np.unique(self.level, return_index=True)
-        stops = [*start[1:], len(self.level)]
+        stops = [*start[1:], len(self.level)][: len(start)]  # no rows, no segments
         return [
             (int(t), slice(int(a), int(b))) for t, a, b in zip(present, start, stops, strict=True)
         ]
@@ -37,6 +38,49 @@ class Points:
         """Points in order of level, and the order (rows of the same level keep theirs)."""
         order = np.argsort(level, kind="stable")
         return Points(np.ascontiguousarray(x[order]), level[order]), order
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Brings features to mean 0 and standard deviation 1; constant ones keep their spread."""
+
+    centre: Array
+    spread: Array
+
+    @classmethod
+    def of(cls, x: Array, weight: Array) -> Scale:
+        """The scale of points (n, d), weights (n,) counting as repetitions."""
+        share = weight / weight.sum()
+        centre = share @ x
+        # Relative to the largest deviation, so that squares neither overflow nor vanish.
+        reach = np.abs(x - centre).max(axis=0)
+        # A constant column has deviations of rounding errors only.
+        reach = np.where(reach <= 1e-13 * np.abs(x).max(axis=0), 0.0, reach)
+        shape = np.divide(x - centre, reach, out=np.ones_like(x), where=reach > 0.0)
+        spread = np.where(reach > 0.0, reach, 1.0) * np.sqrt(share @ np.square(shape))
+        return cls(centre, spread)
+
+    @classmethod
+    def none(cls, n_features: int) -> Scale:
+        """Leaves the features as they are."""
+        return cls(np.zeros(n_features), np.ones(n_features))
+
+    def __call__(self, x: Array) -> Array:
+        return (x - self.centre) / self.spread
+
+
+def sort_rows(x: Array, *keys: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """One order for the same rows, however they come, and where runs of equal rows start in it.
+
+    Rows are sorted by the keys, the first one first, and then by the columns of x.
+    """
+    columns = [*keys, *x.T]
+    order = np.lexsort(columns[::-1])
+    new = np.zeros(len(x), dtype=bool)
+    new[:1] = True
+    for column in columns:
+        new[1:] |= column[order[1:]] != column[order[:-1]]
+    return order, np.flatnonzero(new)
 
 
 class FidelityArray(np.ndarray):
@@ -102,7 +146,13 @@ def stack_levels(data: Mapping[Any, tuple[Any, Any]]) -> tuple[Any, NDArray[Any]
         xs.append(x)
         ys.append(np.asarray(y))
         names.append(np.full(len(y), name))
-    return _stack(xs), np.concatenate(ys), FidelityArray(np.concatenate(names), tuple(data))
+    as_column(list(data), "data")  # names of one type
+    labels = [y for y in ys if len(y)] or ys  # an empty one has no type
+    if len({y.dtype.kind in "OUST" for y in labels}) > 1:
+        raise ValueError(
+            "the y of some levels hold strings and those of others numbers; name the classes alike"
+        )
+    return _stack(xs), np.concatenate(labels), FidelityArray(np.concatenate(names), tuple(data))
 
 
 def _stack(xs: list[Any]) -> Any:
@@ -229,6 +279,42 @@ def check_rows(name: str, values: object, n: int) -> None:
         raise ValueError(
             f"{name} has {length} entries and X has {n} rows; they must have equal length"
         )
+
+
+def read_weights(sample_weight: Any, n: int) -> Array:
+    """Weights of the rows (n,); one number is for all of them, None is 1."""
+    if sample_weight is None:
+        return np.ones(n)
+    weight = np.asarray(sample_weight)
+    if weight.dtype.kind != "c":
+        with suppress(TypeError, ValueError):
+            weight = weight.astype(float)
+    if weight.dtype.kind != "f":
+        raise ValueError(
+            f"sample_weight must be numbers, one a row; got values of type {weight.dtype}"
+        )
+    weight = np.full(n, weight) if weight.ndim == 0 else weight
+    if weight.ndim != 1:
+        raise ValueError(
+            f"sample_weight must be one-dimensional, one weight a row; got shape {weight.shape}"
+        )
+    check_rows("sample_weight", weight, n)
+    if not np.isfinite(weight).all():
+        raise ValueError(
+            "sample_weight has missing or infinite values; give every row a weight, 0 to leave "
+            "it out"
+        )
+    if (weight < 0.0).any():
+        row = int(np.argmax(weight < 0.0))
+        raise ValueError(
+            f"sample_weight must not be negative, got {weight[row]:g} in row {row}; "
+            "0 leaves a row out"
+        )
+    if not weight.any():
+        raise ValueError(
+            "sample_weight is zero in all rows, so that none is left; give some a weight above 0"
+        )
+    return weight
 
 
 def point_ids(X: Any) -> NDArray[np.intp]:

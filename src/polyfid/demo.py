@@ -67,7 +67,7 @@ def compare(seed: int = 0) -> tuple[list[Result], MultiFidelityClassifier]:
 
 
 def verdict(results: list[Result], model: MultiFidelityClassifier) -> str:
-    """Did the cheap labels help, and how far can they be trusted?"""
+    """Say whether the cheap labels helped and how far they can be trusted."""
     ours = results[0]
     alone = next(r for r in results if r.method == "trusted only, GP")
     gain, drop = ours.roc_auc - alone.roc_auc, alone.log_loss - ours.log_loss
@@ -77,7 +77,7 @@ def verdict(results: list[Result], model: MultiFidelityClassifier) -> str:
         helped = "The cheap labels did not help"
     else:
         helped = "The cheap labels helped in part"
-    X, y, fidelity, *_ = simulate()
+    X, _, fidelity, *_ = simulate()
     cheap = fidelity == "crowd"
     # Would the crowd's label agree with an expert's? Both as the model sees them.
     p_crowd = model.predict_proba(X[cheap], fidelity="crowd")[:, 1]

@@ -6,11 +6,24 @@ is what LAPACK calls a Fortran-ordered matrix with a valid lower triangle: no co
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
+from threadpoolctl import threadpool_limits
 
 Array = NDArray[np.float64]
+
+
+#: Below this size threads of BLAS cost more than they bring, and very much more on a busy machine.
+SMALL = 800
+
+
+def suitable_threads(n: int) -> AbstractContextManager[Any]:
+    """A context for work on matrices of size n: small ones are left to one thread of BLAS."""
+    return threadpool_limits(1, user_api="blas") if n < SMALL else nullcontext()
 
 
 class NotPositiveDefinite(ArithmeticError):  # noqa: N818

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import erfcx, expit, log_ndtr, ndtr
+from scipy.special import erfcx, log_ndtr, ndtr
 
 Array = NDArray[np.float64]
 

@@ -12,8 +12,9 @@ from polyfid.data import Points
 from polyfid.evidence import Evidence, Value
 from polyfid.hyperprior import HyperPrior
 from polyfid.inference import SCHEMES, Report
-from polyfid.kernels import RBF, Constant, Kernel
+from polyfid.kernels import RBF, Constant, Kernel, Pairs
 from polyfid.likelihoods import Likelihood
+from polyfid.linalg import suitable_threads
 from polyfid.posterior import Posterior
 from polyfid.prior import Autoregressive, Coregional, Prior
 from polyfid.tuning import Optimum, maximise, spread_starts
@@ -30,7 +31,7 @@ class Settings:
 
     kernels: tuple[Kernel, ...] | None  # None: learn with the default kernel
     rho: tuple[float, ...]
-    rho_bounds: tuple[float, float]
+    rho_bounds: tuple[float, float] | str
     coupling: str
     inference: str
     weak_prior: bool
@@ -39,6 +40,13 @@ class Settings:
     max_iter: int
     tol: float
     n_jobs: int | None
+
+    def tells_rows_apart(self, x: Array) -> bool:
+        """Whether a kernel gives repeats of a point latent values of their own, as noise does."""
+        point = x[:1]
+        same, other = Pairs(point, point, 0), Pairs(point, point)
+        kernels = [k.for_features(x.shape[1]) for k in self.kernels or ()]
+        return any(not np.array_equal(k.evaluate(same), k.evaluate(other)) for k in kernels)
 
 
 @dataclass(frozen=True)
@@ -114,7 +122,9 @@ def starting_points(
         flipped = typical.copy()
         flipped[t] *= -1.0
         starts.append(flipped)
-    starts += spread_starts(evidence, hyperprior, settings.n_restarts, rng)
+    if n := settings.n_restarts:
+        # Quasi-random points come in powers of two.
+        starts += spread_starts(evidence, hyperprior, 1 << (n - 1).bit_length(), rng)[:n]
     return starts
 
 
@@ -156,9 +166,11 @@ def fit_binary(
         if subset is not None:
             part = Points(points.x[subset], points.level[subset])
             tuned = Evidence(prior, likelihood.take(subset), part, scheme)
-        optimum = tune(tuned, settings, rng)
+        with suitable_threads(len(tuned.points)):
+            optimum = tune(tuned, settings, rng)
         theta = optimum.theta
-    covariance, likelihood, fixed = evidence.fixed(theta)
+    with suitable_threads(len(points)):
+        covariance, likelihood, fixed = evidence.fixed(theta)
     posterior = Posterior.from_belief(covariance.prior, points, fixed.belief)
     tuned_on = len(points) if subset is None else len(subset)
     return BinaryFit(
@@ -169,7 +181,8 @@ def fit_binary(
 def evaluate(fit: BinaryFit, theta: Array, inference: str, gradient: bool) -> Value:
     """The log evidence of other hyper-parameters on the rows of a fit."""
     evidence = Evidence(fit.prior, fit.likelihood, fit.posterior.points, SCHEMES[inference])
-    return evidence(theta, gradient)
+    with suitable_threads(len(evidence.points)):
+        return evidence(theta, gradient)
 
 
 def tuning_subset(

@@ -34,7 +34,7 @@ class Posterior:
     @classmethod
     def from_belief(cls, prior: Prior, points: Points, belief: ExactBelief) -> Posterior:
         """The posterior that a belief at the rows implies; keeps its factor, not the covariance."""
-        return cls(prior, points, belief.alpha, belief.root, belief.factor)
+        return cls(prior, points, belief.alpha, belief.root, belief.release_factor())
 
     def mean(self, new: Points) -> Array:
         """Posterior mean at the points, (m,)."""

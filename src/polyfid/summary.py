@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from polyfid.likelihoods import NoisyLogit
 from polyfid.model import BinaryFit
+from polyfid.prior import Prior
 
 _INFERENCE = {"laplace": "Laplace", "ep": "expectation propagation", "variational": "variational"}
 
@@ -55,25 +56,20 @@ class FitReport:
         fits: Sequence[BinaryFit],
         levels: tuple[Any, ...],
         classes: NDArray[Any],
-        level: NDArray[np.intp],
-        code: NDArray[np.intp],
+        counts: NDArray[np.intp],
         inference: str,
         notes: Sequence[str],
         feature_names: Sequence[str] | None,
     ) -> FitReport:
         """The report of a fit, or of one fit a class."""
-        counts = np.zeros((len(levels), len(classes)), dtype=np.intp)
-        np.add.at(counts, (level, code), 1)
-        lines = [("levels", _levels(counts, levels, classes))]
+        lines = [("levels" if len(levels) > 1 else "data", _levels(counts, levels, classes))]
         problems: list[str] = []
         for k, fit in enumerate(fits):
             who = "" if len(fits) == 1 else f"class {classes[k]}: "
-            lines += [(who + head, text) for head, text in _story(fit, levels, feature_names)]
-            problems += [who + p for p in _problems(fit)]
-        words = f"{_INFERENCE[inference]}; " + "; ".join(
-            dict.fromkeys(str(fit.inference) for fit in fits)
-        )
-        lines.append(("inference", words))
+            story = _story(fit, levels, feature_names)
+            story.append(("inference", f"{_INFERENCE[inference]}, {fit.inference}"))
+            lines += [(who + head, text) for head, text in story]
+            problems += [who + p for p in _problems(fit, inference)]
         lines += [("note", n) for n in notes]
         lines += [("warning", p) for p in problems]
         return cls(counts, not problems, tuple(problems), tuple(notes), tuple(lines))
@@ -101,13 +97,14 @@ class FitReport:
 
 
 def _levels(counts: NDArray[np.intp], levels: tuple[Any, ...], classes: NDArray[Any]) -> str:
-    def one(t: int) -> str:
-        shown = ", ".join(f"{c} {n}" for c, n in zip(classes, counts[t], strict=True))
-        return f"{levels[t]}: {counts[t].sum()} rows ({shown})"
+    def one(row: NDArray[np.intp]) -> str:
+        shown = ", ".join(f"{c}: {n}" for c, n in zip(classes, row, strict=True))
+        return f"{row.sum()} row{'s' * int(row.sum() != 1)} ({shown})"
 
-    return "\n".join(one(t) for t in range(len(levels))) + (
-        "\n(least trusted first)" if len(levels) > 1 else ""
-    )
+    if len(levels) == 1:
+        return one(counts[0])
+    lines = [f"{name}: {one(row)}" for name, row in zip(levels, counts, strict=True)]
+    return "\n".join([*lines, "(least trusted first)"])
 
 
 def _story(
@@ -129,11 +126,14 @@ def _story(
         lines.append(("rho", "\n".join(steps)))
     words = [
         f"{name}: {kernel.describe(feature_names)}"
-        for name, kernel in zip(prior.process_names, prior.kernels, strict=True)
+        for name, kernel in zip(_processes(prior, levels), prior.kernels, strict=True)
     ]
-    lines.append(("kernels", "\n".join(words)))
+    if len(levels) == len(words) == 1:
+        lines.append(("kernel", prior.kernels[0].describe(feature_names)))
+    else:
+        lines.append(("kernels", "\n".join(words)))
     if isinstance(fit.likelihood, NoisyLogit):
-        lines.append(("label noise", _noise(fit.likelihood)))
+        lines.append(("label noise", _noise(fit.likelihood, levels)))
     lines.append(("evidence", f"log marginal likelihood {fit.log_evidence:.4f}"))
     if fit.optimum is None:
         lines.append(("tuning", "none: hyper-parameters as given"))
@@ -147,6 +147,14 @@ def _story(
     return lines
 
 
+def _processes(prior: Prior, levels: tuple[Any, ...]) -> list[str]:
+    """Names of the latent processes and what they stand for."""
+    if not hasattr(prior, "rho"):
+        return list(prior.process_names)
+    roles = [levels[0], *(f"correction of {name}" for name in levels[1:])]
+    return [f"{name} ({role})" for name, role in zip(prior.process_names, roles, strict=True)]
+
+
 def _correlation(fit: BinaryFit, t: int) -> float:
     """Prior correlation of f_t and f_{t+1} at a typical training point."""
     prior, x = fit.prior, fit.posterior.points.x
@@ -156,10 +164,10 @@ def _correlation(fit: BinaryFit, t: int) -> float:
     return float(joint / np.sqrt(((below**2) @ variances) * ((above**2) @ variances)))
 
 
-def _noise(likelihood: NoisyLogit) -> str:
+def _noise(likelihood: NoisyLogit, levels: tuple[Any, ...]) -> str:
     if likelihood.symmetric:
-        rates = ", ".join(f"{1.0 - r:.1%}" for r in likelihood.sensitivity)
-        return f"flip rates by level {rates}"
+        rates = zip(levels, 1.0 - likelihood.sensitivity, strict=True)
+        return "labels flipped: " + ", ".join(f"{name} {rate:.1%}" for name, rate in rates)
     free = likelihood.free
     return (
         f"{free.sum()} annotators, sensitivity {likelihood.sensitivity[free].min():.2f} to "
@@ -168,12 +176,15 @@ def _noise(likelihood: NoisyLogit) -> str:
     )
 
 
-def _problems(fit: BinaryFit) -> list[str]:
+def _problems(fit: BinaryFit, inference: str) -> list[str]:
     problems = []
     if not fit.inference.converged:
+        other = "laplace" if fit.likelihood.log_concave else "ep"
+        other = f'inference="{other}", or ' if other != inference else ""
         problems.append(
-            f"inference did not converge at the final hyper-parameters ({fit.inference}); "
-            'try inference="laplace", or bounds that keep scales smaller'
+            f"inference did not converge at the final hyper-parameters ({fit.inference}; the "
+            "distance is in posterior standard deviations of the latent values, and a small one "
+            f"does little harm); try {other}kernel bounds that keep scales smaller"
         )
     if fit.optimum is not None and not fit.optimum.converged:
         problems.append(

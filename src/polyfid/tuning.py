@@ -11,7 +11,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy.optimize import Bounds, minimize
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 from scipy.stats import qmc
 
 from polyfid.evidence import Evidence
@@ -23,6 +23,8 @@ Array = NDArray[np.float64]
 #: Iterations of every start before the hopeless ones are dropped, and how far behind is hopeless.
 _HEAT_ITER = 12
 _HOPELESS = 3.0
+#: The cost of parameters under which there is no posterior.
+_REFUSED = 1e25
 
 
 @dataclass(frozen=True)
@@ -129,18 +131,24 @@ class _Climber:
     def climb(self, start: Array, max_iter: int) -> Climb:
         self.evidence.forget()
         count = failures = 0
+        dearest: float | None = None
 
         def cost(theta: Any) -> tuple[float, Any]:
-            nonlocal count, failures
+            nonlocal count, failures, dearest
             count += 1
             try:
                 value = self.evidence(theta)
             except NotPositiveDefinite:
                 failures += 1
-                return 1e25, np.zeros_like(theta)
+                # Dearer than what was seen, but not by so much that the line search, which
+                # interpolates, would come back with a step of nothing.
+                much = _REFUSED if dearest is None else dearest + 1.0 + abs(dearest)
+                return much, np.zeros_like(theta)
             failures += not value.report.converged
             log_prior, slope = self.hyperprior(theta)
-            return -(value.value + log_prior), -(value.gradient + slope)
+            price = -(value.value + log_prior)
+            dearest = price if dearest is None else max(price, dearest)
+            return price, -(value.gradient + slope)
 
         if max_iter <= 0 or len(start) == 0:
             objective = -cost(start)[0]
@@ -163,7 +171,7 @@ class _Climber:
             result.x,
             -float(result.fun),
             count,
-            bool(result.success),
+            bool(result.success and result.fun < _REFUSED),
             str(result.message),
             failures,
         )
@@ -187,12 +195,16 @@ def spread_starts(
     bounds = evidence.bounds
     if n_starts == 0 or len(bounds) == 0:
         return []
-    uniform = qmc.Sobol(len(bounds), seed=rng.randint(2**31 - 1)).random(n_starts)
-    uniform = np.clip(uniform, 1e-6, 1.0 - 1e-6)
+    # Sobol points come in powers of two.
+    sobol = qmc.Sobol(len(bounds), seed=rng.randint(2**31 - 1))
+    uniform = sobol.random_base2(int(np.ceil(np.log2(n_starts))))[:n_starts]
     # A decade or two around the given values, however wide the bounds.
     centre, reach = evidence.theta, np.log(100.0)
     low = np.maximum(bounds[:, 0], centre - reach)
     high = np.minimum(bounds[:, 1], centre + reach)
     flat = low + uniform * (high - low)
-    informed = hyperprior.mean + hyperprior.sd * ndtri(uniform)
-    return list(np.where(hyperprior.is_flat, flat, informed))
+    # The prior, cut off at the bounds.
+    sd = np.where(hyperprior.is_flat, 1.0, hyperprior.sd)
+    below, above = ndtr((bounds.T - hyperprior.mean) / sd)
+    informed = hyperprior.mean + sd * ndtri(below + uniform * (above - below))
+    return list(np.clip(np.where(hyperprior.is_flat, flat, informed), *bounds.T))

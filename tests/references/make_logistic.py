@@ -19,6 +19,7 @@ script stops if the two differ by more than 1e-20, relatively.
 import json
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,7 @@ class Rule:
         cuts |= {(sign * f + shift - m) / s for f in around for sign in (-1, 1)}
         edges = sorted(c for c in cuts if abs(c) <= reach)
         self.points = []
-        for a, b in zip(edges[:-1], edges[1:], strict=True):
+        for a, b in pairwise(edges):
             for t, weight in NODES[order]:
                 u = (a + b + (b - a) * t) / 2
                 density = weight * (b - a) / 2 * exp(-u * u / 2) / sqrt(2 * pi)

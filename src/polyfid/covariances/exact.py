@@ -174,6 +174,11 @@ class ExactBelief:
             self._log_det = self._factor.log_det
         return self._factor
 
+    def release_factor(self) -> Cholesky | Indefinite:
+        """Hand B's factor over for good: `inverse`, asked for later, makes one of its own."""
+        factor, self._factor = self.factor, None
+        return factor
+
     @cached_property
     def inverse(self) -> Array:
         """B^-1, upper triangle valid."""

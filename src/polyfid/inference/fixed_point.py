@@ -100,20 +100,28 @@ class _Loop:
 
     def advance(self, step: float) -> bool:
         """Try a step; False, and nothing changed, if it made things worse."""
-        belief, target, _, merit = self.state
+        belief, target, _, _ = self.state
         sites = belief.sites.mix(target, step)
-        lowest = merit - self.scheme.slack * (abs(merit) + self.scheme.slack)
         for attempt in (self._condition_near, self._condition):
             try:
                 reached = attempt(sites)
                 if reached is not None:
                     state = self._look(reached)
-                    if state.merit >= lowest:
+                    if self._accepts(state):
                         self.state = state
                         return True
             except NotPositiveDefinite:
                 pass
         return False
+
+    def _accepts(self, new: _State) -> bool:
+        """Whether a state may follow the present one."""
+        old, slack = self.state, self.scheme.slack
+        noise = slack * (abs(old.merit) + slack)
+        if new.merit <= old.merit + noise and slack < 0.1:
+            # Too flat for the merit to tell: steps that overshoot would take turns for ever.
+            return new.merit >= old.merit - noise and new.distance < 1.1 * old.distance
+        return new.merit >= old.merit - noise
 
     def _condition_near(self, sites: Sites) -> ExactBelief | None:
         """The cheap way, where only the mean is needed and a factor of similar sites is at hand."""

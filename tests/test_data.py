@@ -1,0 +1,403 @@
+"""Points, names of levels, weights and tables: what comes in, in order or refused."""
+
+import copy
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy import sparse
+
+from polyfid.columns import FidelityColumn, as_table, refuse_other_than_numbers
+from polyfid.data import (
+    FidelityArray,
+    Points,
+    Scale,
+    as_column,
+    check_rows,
+    encode_levels,
+    is_missing,
+    order_levels,
+    point_ids,
+    read_weights,
+    sort_rows,
+    stack_levels,
+)
+
+# Points
+
+
+def test_points_are_sorted_by_level_and_keep_their_order_within():
+    x = np.arange(5.0)[:, None]
+    points, order = Points.sort(x, np.array([1, 0, 1, 0, 2]))
+    assert order.tolist() == [1, 3, 0, 2, 4]
+    assert points.x[:, 0].tolist() == [1.0, 3.0, 0.0, 2.0, 4.0]
+    assert points.level.tolist() == [0, 0, 1, 1, 2]
+    assert len(points) == 5
+
+
+def test_segments_are_the_levels_that_occur():
+    points = Points(np.zeros((4, 1)), np.array([0, 0, 2, 2]))
+    assert points.segments() == [(0, slice(0, 2)), (2, slice(2, 4))]
+    assert Points(np.zeros((0, 1)), np.zeros(0, dtype=int)).segments() == []
+
+
+def test_sort_rows_finds_repeats():
+    x = np.array([[1.0, 2.0], [0.0, 5.0], [1.0, 2.0], [1.0, 2.0], [-0.0, 5.0]])
+    order, starts = sort_rows(x, np.array([0, 0, 0, 1, 0]))
+    assert x[order].tolist() == [[0, 5], [0, 5], [1, 2], [1, 2], [1, 2]]
+    assert starts.tolist() == [0, 2, 4]  # the last one has another key
+
+
+@given(st.data())
+def test_sort_rows_forgets_the_order(data):
+    x = data.draw(arrays(float, (8, 2), elements=st.sampled_from([0.0, 1.0, 2.0])))
+    key = data.draw(arrays(int, 8, elements=st.integers(0, 1)))
+    mixed = np.array(data.draw(st.permutations(range(8))))
+    order, starts = sort_rows(x, key)
+    other, other_starts = sort_rows(x[mixed], key[mixed])
+    np.testing.assert_array_equal(x[order], x[mixed][other])
+    np.testing.assert_array_equal(key[order], key[mixed][other])
+    np.testing.assert_array_equal(starts, other_starts)
+    assert len(starts) == len(np.unique(np.column_stack([key, x]), axis=0))
+
+
+# The scale of features
+
+
+def test_scale_standardizes():
+    x = np.random.default_rng(0).normal(3, 5, (50, 3))
+    z = Scale.of(x, np.ones(50))(x)
+    np.testing.assert_allclose(z.mean(axis=0), 0, atol=1e-14)
+    np.testing.assert_allclose(z.std(axis=0), 1)
+
+
+def test_scale_counts_weights_as_repetitions():
+    rng = np.random.default_rng(0)
+    x, weight = rng.normal(size=(20, 2)), rng.integers(1, 5, 20)
+    weighted, repeated = (
+        Scale.of(x, weight),
+        Scale.of(np.repeat(x, weight, axis=0), np.ones(weight.sum())),
+    )
+    np.testing.assert_allclose(weighted.centre, repeated.centre)
+    np.testing.assert_allclose(weighted.spread, repeated.spread)
+
+
+@pytest.mark.parametrize("size", [1e-320, 1e-200, 1e-12, 1.0, 1e12, 1e200, 1e300])
+def test_scale_of_features_of_any_size(size):
+    x = np.random.default_rng(0).normal(size=(30, 2))
+    z = Scale.of(x * size, np.ones(30))(x * size)
+    tolerance = 1e-12 if size > 1e-300 else 1e-2  # numbers below 1e-308 have few digits
+    np.testing.assert_allclose(z, Scale.of(x, np.ones(30))(x), atol=tolerance)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, 1e9 + 0.1, 1e300, -1e-300])
+def test_constant_features_are_not_divided_by_rounding_errors(value):
+    x = np.full((7, 1), value)
+    scale = Scale.of(x, np.array([0.3, 1, 2, 3, 1, 1, 1]))
+    assert scale.spread.tolist() == [1.0]
+    assert np.abs(scale(x)).max() <= 1e-13 * abs(value)
+
+
+def test_scale_of_nothing_to_do():
+    x = np.ones((3, 2))
+    np.testing.assert_array_equal(Scale.none(2)(x), x)
+
+
+# Names and order of levels
+
+
+@pytest.mark.parametrize(
+    ("fidelity", "levels"),
+    [
+        (["b", "a", "b"], ("a", "b")),
+        ([2, 0, 2], (0, 2)),
+        (np.array([1.0, 0.0]), (0, 1)),
+        ([True, False], (False, True)),
+        ([0, 1.0], (0, 1)),
+        ((np.str_("b"), "a"), ("a", "b")),
+        ([0.5, 1.5], (0.5, 1.5)),
+        (np.array(["b", "a"], dtype=object), ("a", "b")),
+        (pd.Series(["b", "a"]), ("a", "b")),
+        (pd.Series(["b", "a"], dtype="string"), ("a", "b")),
+        (pd.Series([3, 1], dtype="Int64"), (1, 3)),
+        (pd.Series(["b", "a"], dtype="category"), ("a", "b")),
+        (pl.Series(["b", "a"]), ("a", "b")),
+        # those that carry an order
+        (pd.Categorical(["b", "a"], ["b", "a"], ordered=True), ("b", "a")),
+        (pd.Series(pd.Categorical(["b", "a"], ["b", "a"], ordered=True)), ("b", "a")),
+        (pd.Categorical(["b"], ["z", "b", "a"], ordered=True), ("z", "b", "a")),
+        (pl.Series(["b", "a"], dtype=pl.Enum(["b", "a"])), ("b", "a")),
+        (FidelityArray(["b", "a"], ("b", "a")), ("b", "a")),
+        (FidelityArray(["b", "a"]), ("a", "b")),
+    ],
+)
+def test_order_of_levels(fidelity, levels):
+    names = order_levels(fidelity)
+    assert names == levels
+    assert [type(n) for n in names] == [type(n) for n in levels]
+    codes = encode_levels(fidelity, names)
+    assert [names[t] for t in codes] == list(np.asarray(fidelity))
+
+
+def test_the_order_given_wins():
+    fidelity = pd.Categorical(["b", "a"], ["b", "a"], ordered=True)
+    assert order_levels(fidelity, ["a", "b"]) == ("a", "b")
+    assert order_levels(fidelity, np.array(["a", "b"])) == ("a", "b")
+    assert order_levels(None, (1.0, 2)) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    "levels", [["a", "a"], [1, 1.0], [], "ab", b"ab", 3, {"a", "b"}, [["a"], ["b"]]]
+)
+def test_levels_that_are_no_list_of_names(levels):
+    with pytest.raises(ValueError, match=r"levels must be a list of distinct names.*least trusted"):
+        order_levels(["a", "b"], levels)
+
+
+def test_unknown_levels():
+    with pytest.raises(ValueError, match=r"fidelity has unknown level\(s\) \['c'\].*\['a', 'b'\]"):
+        encode_levels(["a", "c"], ("a", "b"))
+    with pytest.raises(ValueError, match=r"\[2, 3, 4, 5, 6, \.\.\.\]; the levels"):
+        encode_levels(range(100), (0, 1))
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ("crowd", r"one-dimensional.*shape \(\)"),
+        (3, r"one-dimensional.*shape \(\)"),
+        ({"a", "b"}, r"one-dimensional"),
+        ((i for i in range(3)), r"one-dimensional"),
+        ([[0, 1]], r"one-dimensional.*shape \(1, 2\)"),
+        ([0.0, np.nan], r"missing or infinite values \(first in row 1\)"),
+        ([0.0, np.inf], r"missing or infinite"),
+        (["a", None], r"missing or infinite values \(first in row 1\)"),
+        (["a", np.nan], r"missing or infinite"),
+        (pd.Series(["a", None]), r"missing or infinite"),
+        (pd.Series(["a", None], dtype="string"), r"missing or infinite"),
+        (pd.Series([1, None], dtype="Int64"), r"missing or infinite"),
+        (pd.Categorical(["a", None], ["a"], ordered=True), r"missing or infinite"),
+        (pl.Series(["a", None]), r"missing or infinite"),
+        (["a", 1], r"mixes values of types \['number', 'str'\].*cannot be ordered"),
+        (np.array(["a", 1], dtype=object), r"mixes values of types \['number', 'str'\]"),
+        ([1j, 2j], r"cannot be ordered"),
+        ([object(), object()], r"cannot be ordered"),
+    ],
+)
+def test_columns_that_cannot_be_ordered(values, message):
+    with pytest.raises(ValueError, match=f"(?s)annotator.*{message}"):
+        as_column(values, "annotator")
+
+
+@pytest.mark.parametrize(
+    ("value", "missing"),
+    [
+        (None, True),
+        (np.nan, True),
+        (np.float32("nan"), True),
+        (np.inf, True),
+        (pd.NA, True),
+        (pd.NaT, True),
+        (0, False),
+        (0.0, False),
+        ("", False),
+        ("nan", False),
+    ],
+)
+def test_is_missing(value, missing):
+    assert is_missing(value) is missing
+
+
+def test_check_rows():
+    check_rows("y", [1, 2], 2)
+    with pytest.raises(ValueError, match=r"y has 2 entries and X has 3 rows"):
+        check_rows("y", [1, 2], 3)
+
+
+# A fidelity that remembers its order
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda f: f[1:],
+        lambda f: f[[0, 2]],
+        lambda f: f[f == "b"],
+        copy.deepcopy,
+        lambda f: pickle.loads(pickle.dumps(f)),
+        lambda f: f.copy(),
+    ],
+)
+def test_the_order_survives(change):
+    fidelity = FidelityArray(["b", "b", "a"], ("b", "a"))
+    assert order_levels(change(fidelity)) == ("b", "a")
+
+
+# Stacking
+
+
+def test_stack_arrays():
+    X, y, fidelity = stack_levels({"web": (np.zeros((2, 3)), [0, 1]), "lab": ([[1, 1, 1]], [1])})
+    assert X.shape == (3, 3)
+    assert y.tolist() == [0, 1, 1]
+    assert fidelity.tolist() == ["web", "web", "lab"]
+    assert order_levels(fidelity) == ("web", "lab")
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_stack_frames(frame):
+    low, high = frame({"a": [0.0, 1.0], "b": [2.0, 3.0]}), frame({"a": [4.0], "b": [5.0]})
+    X, y, fidelity = stack_levels({1: (low, ["u", "v"]), 0: (high, ["u"])})
+    assert isinstance(X, frame)
+    assert list(X.columns) == ["a", "b"]
+    assert np.asarray(X).tolist() == [[0, 2], [1, 3], [4, 5]]
+    assert y.tolist() == ["u", "v", "u"]
+    assert order_levels(fidelity) == (1, 0)
+
+
+def test_stack_an_empty_level():
+    X, y, fidelity = stack_levels(
+        {"web": (np.zeros((2, 1)), [0, 1]), "lab": (np.zeros((0, 1)), [])}
+    )
+    assert X.shape == (2, 1)
+    assert y.dtype.kind == "i"
+    assert order_levels(fidelity) == ("web", "lab")
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ([], r"data must be a mapping"),
+        ({}, r"data must be a mapping.*at least one level"),
+        (
+            {"a": (np.zeros((1, 1)), [1]), 1: (np.zeros((1, 1)), [1])},
+            r"data mixes.*'number', 'str'",
+        ),
+        ({"a": (np.zeros((1, 1)), [1]), "b": (np.zeros((1, 1)), ["1"])}, r"name the classes alike"),
+        ({"a": 1}, r"data\['a'\] must be a pair \(X, y\)"),
+        ({"a": (np.zeros((2, 1)), [1])}, r"data\['a'\]: X has 2 rows and y has 1"),
+        (
+            {"a": (np.zeros((1, 1)), [1]), "b": (np.zeros((1, 2)), [1])},
+            r"same features.*\(1,\), \(2,\)",
+        ),
+        (
+            {"a": (pd.DataFrame({"u": [1]}), [1]), "b": (pd.DataFrame({"v": [1]}), [1])},
+            r"same columns.*'u'.*'v'",
+        ),
+        ({"a": (pd.DataFrame({"u": [1]}), [1]), "b": (np.ones((1, 1)), [1])}, r"same columns"),
+    ],
+)
+def test_what_cannot_be_stacked(data, message):
+    with pytest.raises(ValueError, match=message):
+        stack_levels(data)
+
+
+# Weights
+
+
+def test_weights():
+    assert read_weights(None, 2).tolist() == [1.0, 1.0]
+    assert read_weights(3, 2).tolist() == [3.0, 3.0]
+    assert read_weights([True, False], 2).tolist() == [1.0, 0.0]
+    assert read_weights(pd.Series([1, 2]), 2).tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        ([1.0], r"sample_weight has 1 entries and X has 2 rows"),
+        ([1.0, -2.0], r"negative, got -2 in row 1; 0 leaves a row out"),
+        ([1.0, np.nan], r"missing or infinite.*0 to leave it out"),
+        ([1.0, np.inf], r"missing or infinite"),
+        ([1.0, None], r"missing or infinite"),
+        ([0.0, 0.0], r"sample_weight is zero in all rows"),
+        (0, r"sample_weight is zero in all rows"),
+        ([[1.0], [1.0]], r"one-dimensional.*shape \(2, 1\)"),
+        (["a", "b"], r"sample_weight must be numbers"),
+        ([1j, 1j], r"sample_weight must be numbers.*complex"),
+        ("balanced", r"sample_weight must be numbers"),
+    ],
+)
+def test_bad_weights(weight, message):
+    with pytest.raises(ValueError, match=message):
+        read_weights(weight, 2)
+
+
+# Points that are the same
+
+
+def test_point_ids():
+    X = np.array([[0.0, 1.0], [2.0, np.nan], [-0.0, 1.0], [2.0, np.nan]])
+    assert point_ids(X).tolist() == [0, 1, 0, 1]
+    assert point_ids(pd.DataFrame({"a": ["u", "v", "u"]})).tolist() == [0, 1, 0]
+    assert point_ids(sparse.csr_array(np.array([[0, 1], [0, 0], [0, 1]]))).tolist() == [0, 1, 0]
+    assert point_ids(np.array([3, 3, 1])).tolist() == [0, 0, 1]
+
+
+# Tables
+
+
+def test_as_table():
+    assert as_table([[1, 2]]).shape == (1, 2)
+    frame = pd.DataFrame({"a": [1]})
+    assert as_table(frame) is frame
+    for X in [[1, 2], np.zeros((1, 1, 1)), None, {"a": 1}, 3.0]:
+        with pytest.raises(ValueError, match=r"X must have two dimensions.*Reshape"):
+            as_table(X)
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.ones((2, 2)),
+        np.ones((2, 2), dtype=object),
+        np.array([["1", "2.5"]]),
+        np.array([[None, 1.0]]),  # missing, which is for others to say
+        pd.DataFrame({"a": [1], "b": [True], "c": [0.5]}),
+        pd.DataFrame({"a": pd.array([1, None], dtype="Int64")}),
+        pl.DataFrame({"a": [1], "b": [True], "c": [0.5]}),
+    ],
+)
+def test_numbers(X):
+    refuse_other_than_numbers(X)
+
+
+@pytest.mark.parametrize(
+    ("X", "names"),
+    [
+        (np.array([["x", 1.0]], dtype=object), "0"),
+        (np.array([["1", "x"]]), "1"),
+        (pd.DataFrame({"a": ["x"], "b": [1]}), r"a \((str|object)\)"),
+        (pd.DataFrame({"a": [1], "b": pd.Categorical(["x"])}), r"b \(category\)"),
+        (pd.DataFrame({"t": pd.to_datetime(["2020"])}), r"t \(datetime64"),
+        (pd.DataFrame({"a": np.array([1.0], dtype=object)}), r"a \(object\)"),
+        (pl.DataFrame({"a": ["x"]}), r"a \(String\)"),
+        (pd.DataFrame([["x"] * 7]), r"0 .*, 4 \((str|object)\) and 2 more"),
+    ],
+)
+def test_columns_of_other_than_numbers(X, names):
+    with pytest.raises(ValueError, match=f"not numeric: {names}.*Encode them first"):
+        refuse_other_than_numbers(X)
+
+
+def test_complex_numbers():
+    with pytest.raises(ValueError, match="Complex data not supported: X must hold real numbers"):
+        refuse_other_than_numbers(np.array([[1j]]))
+
+
+def test_a_column_set_apart():
+    frame = pd.DataFrame({"a": [1, 2], "level": ["u", "v"], "b": [3, 4]})
+    column = FidelityColumn.find(frame, "level")
+    rest, fidelity = column.split(frame)
+    assert list(rest.columns) == ["a", "b"]
+    assert list(fidelity) == ["u", "v"]
+    same, none = column.split_if_there(rest, 2)
+    assert same is rest
+    assert none is None
+    with pytest.raises(ValueError, match=r"fidelity_feature must be a column of X, got 'x'"):
+        FidelityColumn.find(frame, "x")

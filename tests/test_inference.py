@@ -1,0 +1,469 @@
+"""The loop of inference: it ends at the fixed point, says so, and never at NaN."""
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.special import expit, log_expit
+from tolerances import IDENTITY
+
+from polyfid.covariances import ExactCovariance, Sites
+from polyfid.data import Points
+from polyfid.evidence import Evidence
+from polyfid.inference import SCHEMES, Laplace, run
+from polyfid.inference.fixed_point import _Loop
+from polyfid.kernels import RBF, Constant, Linear
+from polyfid.likelihoods import Logit, NoisyLogit
+from polyfid.logistic import expected_sigmoid
+from polyfid.prior import Autoregressive
+
+schemes = pytest.mark.parametrize("scheme", SCHEMES)
+
+
+def two_levels(scale=1.0, length=1.0, rho=1.0):
+    return Autoregressive((scale * RBF(length), 0.5 * scale * RBF(length)), (rho,))
+
+
+def make(x, y, weight=None, prior=None, level=None):
+    """A covariance and a likelihood of rows, half of them at each level."""
+    x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+    level = np.sort(np.arange(len(y)) % 2) if level is None else level
+    weight = np.ones(len(y)) if weight is None else np.asarray(weight, dtype=float)
+    prior = two_levels() if prior is None else prior
+    return ExactCovariance(prior, Points(x, level), gradient=True), Logit(y, weight)
+
+
+def typical(n=30, seed=0, **kwargs):
+    rng = np.random.RandomState(seed)
+    x = rng.uniform(-2.0, 2.0, (n, 2))
+    truth = np.sin(2.0 * x[:, 0]) + x[:, 1]
+    y = np.where(rng.uniform(size=n) < expit(2.0 * truth), 1.0, -1.0)
+    return make(x, y, **kwargs)
+
+
+# ---------------------------------------------------------------------------- the fixed point
+
+
+def dense(covariance, sites):
+    """Mean and covariance of N(z | 0, K) exp(nu z - w z^2 / 2), plainly."""
+    K = np.triu(covariance.K) + np.triu(covariance.K, 1).T
+    inverse = np.linalg.inv(np.eye(len(K)) + sites.w[:, None] * K)
+    return K @ inverse @ sites.nu, K - K @ (inverse * sites.w) @ K
+
+
+@schemes
+def test_sites_are_those_that_their_own_marginals_call_for(scheme):
+    covariance, likelihood = typical(weight=np.resize([1.0, 2.0, 0.5], 30))
+    fixed = run(SCHEMES[scheme], covariance, likelihood, tol=1e-10, max_iter=500)
+    assert fixed.report.converged
+    mean, joint = dense(covariance, fixed.belief.sites)
+    variance = np.diag(joint)
+    w, nu = fixed.belief.sites.w, fixed.belief.sites.nu
+    np.testing.assert_allclose(fixed.belief.mean, mean, rtol=0.0, atol=1e-9)
+    np.testing.assert_allclose(fixed.belief.variance, variance, rtol=1e-9)
+    if scheme == "laplace":
+        _, first, second, _ = likelihood.derivatives(mean)
+        target = Sites(-second, first - second * mean)
+    elif scheme == "variational":
+        _, first, second = likelihood.expectations(mean, variance)
+        target = Sites(-second, first - second * mean)
+    else:
+        # Of c copies each is left out in turn; cavity times label has the marginal's moments.
+        copies = np.maximum(likelihood.weight, 1.0)
+        tau = 1.0 / variance - w / copies
+        cavity_mean, cavity = (mean / variance - nu / copies) / tau, 1.0 / tau
+        _, first, second = likelihood.tilted(cavity_mean, cavity)
+        np.testing.assert_allclose(cavity_mean + cavity * first, mean, rtol=0.0, atol=1e-8)
+        np.testing.assert_allclose(cavity + cavity**2 * second, variance, rtol=1e-8)
+        return
+    np.testing.assert_allclose(w, target.w, rtol=0.0, atol=1e-9)
+    np.testing.assert_allclose(nu, target.nu, rtol=0.0, atol=1e-9)
+
+
+@pytest.mark.parametrize("scale", [0.1, 4.0, 100.0])
+@pytest.mark.parametrize("copies", [1, 3])
+def test_one_row_by_quadrature(scale, copies):
+    prior = Autoregressive((Constant(scale),))
+    covariance, likelihood = make([[0.0]], [1.0], [copies], prior, level=np.zeros(1, dtype=int))
+    sd = np.sqrt(scale)
+
+    def moment(k):
+        def integrand(f):
+            return f**k * np.exp(-0.5 * f * f / scale + copies * log_expit(f))
+
+        value = quad(integrand, -12.0 * sd, 12.0 * sd, points=[0.0], epsabs=0.0, epsrel=1e-12)[0]
+        return value / np.sqrt(2.0 * np.pi * scale)
+
+    z = moment(0)
+    mean = moment(1) / z
+    variance = moment(2) / z - mean**2
+    ep = run(SCHEMES["ep"], covariance, likelihood, tol=1e-10, max_iter=500)
+    laplace = run(SCHEMES["laplace"], covariance, likelihood)
+    bound = run(SCHEMES["variational"], covariance, likelihood)
+    if copies == 1:  # EP with one site is exact
+        assert ep.log_z == pytest.approx(np.log(z), abs=1e-9)
+        assert ep.belief.mean[0] == pytest.approx(mean, abs=1e-7)
+        assert ep.belief.variance[0] == pytest.approx(variance, rel=1e-7)
+    else:
+        assert ep.log_z == pytest.approx(np.log(z), abs=0.05)
+    assert bound.log_z <= np.log(z) + 1e-10
+    assert bound.log_z == pytest.approx(np.log(z), abs=0.25)
+    # The mode is the root of f = K l'(f).
+    mode = laplace.belief.mean[0]
+    assert mode == pytest.approx(scale * copies * expit(-mode), rel=1e-6)
+    w = copies * expit(mode) * expit(-mode)
+    expected = copies * log_expit(mode) - 0.5 * mode**2 / scale - 0.5 * np.log1p(scale * w)
+    assert laplace.log_z == pytest.approx(expected, abs=1e-8)
+
+
+@schemes
+def test_evidence_of_independent_rows_is_a_sum(scheme):
+    x = np.arange(6.0)[:, None] * 1e3
+    y, weight = np.array([1.0, -1.0, 1.0, 1.0, -1.0, 1.0]), np.array([1.0, 1.0, 2.0, 0.5, 1.0, 3.0])
+    prior = Autoregressive((3.0 * RBF(1.0),))
+    zeros = np.zeros(6, dtype=int)
+    options = {"tol": 1e-10, "max_iter": 500}
+    together = run(SCHEMES[scheme], *make(x, y, weight, prior, zeros), **options)
+    alone = [
+        run(SCHEMES[scheme], *make(x[[i]], y[[i]], weight[[i]], prior, zeros[:1]), **options)
+        for i in range(6)
+    ]
+    assert together.log_z == pytest.approx(sum(a.log_z for a in alone), rel=IDENTITY)
+
+
+# ------------------------------------------------------------------------------------ never NaN
+
+
+def hard_problems():
+    rng = np.random.RandomState(3)
+    pairs = np.repeat(rng.uniform(-1.0, 1.0, (6, 2)), 2, axis=0)
+    line = np.linspace(-1.0, 1.0, 16)[:, None] * [1.0, 0.5]
+    cloud, labels = rng.uniform(-1.0, 1.0, (12, 2)), rng.choice([-1.0, 1.0], 12)
+    return {
+        "opposite labels on the same rows": (pairs, np.tile([1.0, -1.0], 6), None),
+        "opposite heavy labels": (pairs, np.tile([1.0, -1.0], 6), np.full(12, 1e3)),
+        "separable": (line, np.sign(line[:, 0]), None),
+        "one class": (cloud, np.ones(12), None),
+        "one row": (np.zeros((1, 2)), np.ones(1), None),
+        "all rows at one point": (np.zeros((12, 2)), labels, None),
+        "heavy": (cloud, labels, np.resize([1e3, 1.0], 12)),
+        "light": (cloud, labels, np.full(12, 1e-3)),
+        "far apart": (1e8 * cloud, labels, None),
+    }
+
+
+HARD = hard_problems()
+
+
+def assert_sound(scheme, prior, points, likelihood):
+    """Everything finite, variances positive, and the report honest."""
+    evidence = Evidence(prior, likelihood, points, SCHEMES[scheme])
+    value = evidence(evidence.theta)
+    _, _, fixed = evidence.fixed(evidence.theta)
+    belief = fixed.belief
+    for figure in (value.value, value.gradient, belief.mean, belief.variance, belief.alpha):
+        assert np.isfinite(figure).all()
+    assert (belief.variance > 0.0).all()
+    assert (belief.variance <= covariance_limit(evidence) + 1e-9).all() or scheme == "ep"
+    assert np.isfinite(expected_sigmoid(belief.mean, belief.variance)).all()
+    assert value.report.converged == (value.report.distance <= evidence.tol)
+    if value.report.converged:
+        assert value.value <= 1e-9  # the probability of labels is at most one
+    return value
+
+
+def covariance_limit(evidence):
+    return evidence.prior.diagonal(evidence.points) * (1.0 + 1e-9)
+
+
+@schemes
+@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e4])
+@pytest.mark.parametrize("problem", HARD)
+def test_hard_problems(problem, scale, scheme):
+    x, y, weight = HARD[problem]
+    covariance, likelihood = make(x, y, weight)
+    value = assert_sound(scheme, two_levels(scale), covariance.points, likelihood)
+    if scheme == "laplace" or scale <= 1.0:
+        assert value.report.converged, str(value.report)
+    if scale == 1e-8:  # nothing moves: every label has probability one half
+        expected = likelihood.weight.sum() * np.log(0.5)
+        assert value.value == pytest.approx(expected, rel=1e-3)
+
+
+@pytest.mark.parametrize("scheme", ["ep", "variational"])
+@pytest.mark.parametrize("rates", [(0.2, 0.05), (0.0, 0.5), (0.45, 0.0)], ids=str)
+@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e4])
+@pytest.mark.parametrize("problem", HARD)
+def test_hard_problems_behind_a_channel(problem, scale, rates, scheme):
+    x, y, weight = HARD[problem]
+    covariance, plain = make(x, y, weight)
+    weight = np.maximum(plain.weight, 1.0) if scheme == "ep" else plain.weight
+    likelihood = NoisyLogit.from_flip_rates(plain.y, weight, covariance.points.level, rates)
+    value = assert_sound(scheme, two_levels(scale), covariance.points, likelihood)
+    if scale <= 1.0 and (weight is None or weight.max() == 1.0):
+        assert value.report.converged, str(value.report)
+
+
+@schemes
+def test_kernels_that_are_not_positive_definite_in_floating_point(scheme):
+    # Rank two for forty rows, and a length-scale that makes all rows alike.
+    x = np.random.RandomState(0).normal(size=(40, 2))
+    y = np.where(x[:, 0] > 0.1 * x[:, 1], 1.0, -1.0)
+    for kernel in (100.0 * Linear(1.0), 100.0 * RBF(1e6), Constant(25.0)):
+        prior = Autoregressive((kernel, kernel), (1.0,))
+        covariance, likelihood = make(x, y)
+        assert_sound(scheme, prior, covariance.points, likelihood)
+
+
+@schemes
+@pytest.mark.parametrize("rho", [0.0, -1.0, 1e3])
+def test_extreme_rho(scheme, rho):
+    covariance, likelihood = typical()
+    assert_sound(scheme, two_levels(rho=rho), covariance.points, likelihood)
+
+
+# ----------------------------------------------------------------------------------- convergence
+
+
+def undamped_newton(K, y, n_steps=100):
+    """Newton for the mode as textbooks print it (Rasmussen and Williams, algorithm 3.1)."""
+    f = np.zeros(len(y))
+    psi = -np.inf
+    for _ in range(n_steps):
+        w = expit(f) * expit(-f)
+        root = np.sqrt(w)
+        b = w * f + y * expit(-y * f)
+        B = np.eye(len(y)) + root[:, None] * K * root
+        a = b - root * np.linalg.solve(B, root * (K @ b))
+        f = K @ a
+        psi = log_expit(y * f).sum() - 0.5 * a @ f
+    return f, psi
+
+
+def overshooting():
+    """Labels against which Newton overshoots: pure noise, smooth functions, a large amplitude."""
+    rng = np.random.RandomState(4)
+    x = rng.uniform(-1.0, 1.0, (60, 2))
+    y = np.where(rng.uniform(size=60) < 0.5, 1.0, -1.0)
+    prior = Autoregressive((1e4 * RBF(1.0),))
+    return make(x, y, None, prior, np.zeros(60, dtype=int))
+
+
+def test_laplace_converges_where_undamped_newton_does_not():
+    covariance, likelihood = overshooting()
+    K = np.triu(covariance.K) + np.triu(covariance.K, 1).T
+    _, psi = undamped_newton(K, likelihood.y)
+    fixed = run(SCHEMES["laplace"], covariance, likelihood)
+    assert fixed.report.converged
+    belief = fixed.belief
+    reached = likelihood.derivatives(belief.mean).value.sum() - 0.5 * belief.alpha @ belief.mean
+    assert not psi > reached - 1.0  # far below the mode, or NaN
+    # At the mode alpha = l'(f), and psi is concave: there is no better place.
+    slope = likelihood.derivatives(belief.mean).first
+    np.testing.assert_allclose(belief.alpha, slope, rtol=0.0, atol=1e-6)
+    np.testing.assert_allclose(K @ belief.alpha, belief.mean, rtol=1e-8, atol=1e-8)
+    # Where both work they agree.
+    easy, labels = typical(prior=two_levels(1.0))
+    K = np.triu(easy.K) + np.triu(easy.K, 1).T
+    mode, _ = undamped_newton(K, labels.y, 20)
+    np.testing.assert_allclose(
+        run(SCHEMES["laplace"], easy, labels).belief.mean, mode, rtol=0.0, atol=1e-6
+    )
+
+
+@schemes
+@pytest.mark.parametrize("scale", [0.1, 1.0, 10.0, 100.0])
+@pytest.mark.parametrize("length", [0.3, 1.0, 5.0])
+def test_typical_problems_converge(scheme, scale, length):
+    covariance, likelihood = typical(prior=two_levels(scale, length))
+    fixed = run(SCHEMES[scheme], covariance, likelihood)
+    assert fixed.report.converged, str(fixed.report)
+    assert fixed.report.distance <= 1e-6
+    assert str(fixed.report).startswith(f"converged after {fixed.report.n_iter} steps")
+
+
+def test_a_flat_merit_does_not_let_the_loop_run_in_circles():
+    # Full variational steps overshoot here, by less than the merit can tell from rounding.
+    rng = np.random.RandomState(0)
+    x = np.column_stack([rng.uniform(-2.0, 2.0, (12, 2)), rng.randint(0, 3, 12)])
+    y = np.where(1.5 * np.sin(2.0 * x[:, 0]) + x[:, 1] > 0.0, 1.0, -1.0)
+    weight = np.resize([0.3, 1.0, 2.0, 2.5], 12)
+    for scale in (30.0, 100.0, 300.0):
+        covariance, likelihood = make(x, y, weight, two_levels(scale, 1.1))
+        fixed = run(SCHEMES["variational"], covariance, likelihood, tol=1e-9, max_iter=300)
+        assert fixed.report.converged, str(fixed.report)
+
+
+@schemes
+def test_too_few_steps_are_reported(scheme):
+    covariance, likelihood = typical(prior=two_levels(10.0))
+    whole = run(SCHEMES[scheme], covariance, likelihood, tol=1e-8)
+    short = run(SCHEMES[scheme], covariance, likelihood, max_iter=1)
+    assert whole.report.converged
+    assert not short.report.converged
+    assert short.report.n_iter == 1
+    assert "not converged: 1 steps were not enough" in str(short.report)
+    assert short.report.distance > 1e-6
+    assert np.isfinite(short.log_z)
+    assert abs(short.log_z - whole.log_z) > 1e-6
+    evidence = Evidence(
+        covariance.prior, likelihood, covariance.points, SCHEMES[scheme], max_iter=1
+    )
+    assert not evidence(evidence.theta).report.converged
+
+
+@schemes
+def test_tighter_tolerances_come_closer(scheme):
+    covariance, likelihood = typical(prior=two_levels(4.0))
+    exact = run(SCHEMES[scheme], covariance, likelihood, tol=1e-12, max_iter=500)
+    gaps = []
+    for tol in (1e-1, 1e-3, 1e-6):
+        fixed = run(SCHEMES[scheme], covariance, likelihood, tol=tol)
+        assert fixed.report.distance <= tol
+        gap = np.abs(fixed.belief.mean - exact.belief.mean) / np.sqrt(exact.belief.variance)
+        gaps.append(gap.max())
+        assert gap.max() < 10.0 * tol
+    assert gaps[0] > gaps[2]
+
+
+@pytest.mark.parametrize("scheme", ["laplace", "variational"])
+@pytest.mark.parametrize("problem", ["typical", "large", "overshooting"])
+def test_merit_rises(scheme, problem):
+    covariance, likelihood = {
+        "typical": typical,
+        "large": lambda: typical(prior=two_levels(1e3)),
+        "overshooting": overshooting,
+    }[problem]()
+    scheme = SCHEMES[scheme]
+    loop = _Loop(scheme, covariance, likelihood, None)
+    merits, step, refused = [loop.state.merit], 1.0, 0
+    for _ in range(60):
+        before = loop.state
+        accepted = loop.advance(step)
+        if not accepted:
+            assert loop.state is before
+            refused += 1
+        step = min(2.0 * step, 1.0) if accepted else 0.5 * step
+        merits.append(loop.state.merit)
+        if loop.state.distance < 1e-8:
+            break
+    slack = 1e-9 * np.abs(merits[:-1])
+    assert (np.diff(merits) >= -slack).all()
+    assert merits[-1] > merits[0] + 0.1
+    if problem == "overshooting":
+        assert refused > 0
+
+
+def test_the_variational_merit_is_the_bound():
+    covariance, likelihood = typical()
+    scheme = SCHEMES["variational"]
+    loop = _Loop(scheme, covariance, likelihood, None)
+    loop.advance(1.0)
+    loop.advance(1.0)
+    # E log p(y | f) - KL(q || prior), for any sites, not only at the end.
+    K = np.triu(covariance.K) + np.triu(covariance.K, 1).T
+    mean, joint = dense(covariance, loop.state.belief.sites)
+    n = len(mean)
+    inverse = np.linalg.inv(K)
+    divergence = 0.5 * (
+        np.trace(inverse @ joint)
+        + mean @ inverse @ mean
+        - n
+        + np.linalg.slogdet(K)[1]
+        - np.linalg.slogdet(joint)[1]
+    )
+    expected = likelihood.expectations(mean, np.diag(joint)).value.sum() - divergence
+    assert loop.state.merit == pytest.approx(expected, rel=1e-6)
+
+
+# ------------------------------------------------------------------------------------ warm starts
+
+
+@schemes
+@pytest.mark.parametrize("near", [True, False], ids=["near", "far"])
+def test_warm_and_cold_starts_agree(scheme, near):
+    covariance, likelihood = typical(prior=two_levels(4.0))
+    other = two_levels(4.4, 1.05, 0.9) if near else two_levels(1e3, 0.1, -5.0)
+    options = {"tol": 1e-10, "max_iter": 1000}
+    start = run(SCHEMES[scheme], ExactCovariance(other, covariance.points), likelihood)
+    cold = run(SCHEMES[scheme], covariance, likelihood, **options)
+    warm = run(SCHEMES[scheme], covariance, likelihood, start.belief, **options)
+    assert warm.report.converged, str(warm.report)
+    assert warm.log_z == pytest.approx(cold.log_z, rel=IDENTITY)
+    np.testing.assert_allclose(warm.belief.mean, cold.belief.mean, rtol=0.0, atol=1e-8)
+    np.testing.assert_allclose(warm.belief.variance, cold.belief.variance, rtol=1e-8)
+    if near:
+        assert warm.report.n_iter <= cold.report.n_iter
+
+
+@schemes
+def test_a_start_for_the_opposite_labels_does_no_harm(scheme):
+    covariance, likelihood = typical(prior=two_levels(4.0))
+    turned = Logit(-likelihood.y, likelihood.weight)
+    options = {"tol": 1e-10, "max_iter": 500}
+    start = run(SCHEMES[scheme], covariance, turned)
+    cold = run(SCHEMES[scheme], covariance, likelihood, **options)
+    warm = run(SCHEMES[scheme], covariance, likelihood, start.belief, **options)
+    assert warm.report.converged
+    assert warm.log_z == pytest.approx(cold.log_z, rel=IDENTITY)
+
+
+@schemes
+def test_the_answer_itself_is_a_start_that_needs_no_steps(scheme):
+    covariance, likelihood = typical(prior=two_levels(4.0))
+    fixed = run(SCHEMES[scheme], covariance, likelihood, tol=1e-8)
+    again = run(SCHEMES[scheme], covariance, likelihood, fixed.belief, tol=1e-6)
+    assert again.report.n_iter == 0
+    assert again.report.converged
+    assert again.log_z == pytest.approx(fixed.log_z, abs=1e-7)
+
+
+@schemes
+def test_a_walk_of_evidences_is_the_same_as_single_ones(scheme):
+    covariance, likelihood = typical()
+    rng = np.random.RandomState(0)
+    options = {"tol": 1e-9, "max_iter": 500}
+    walk = Evidence(two_levels(), likelihood, covariance.points, SCHEMES[scheme], **options)
+    theta = walk.theta
+    for _ in range(5):
+        theta = theta + 0.5 * rng.normal(size=len(theta))
+        single = Evidence(two_levels(), likelihood, covariance.points, SCHEMES[scheme], **options)
+        a, b = walk(theta), single(theta)
+        assert a.report.converged
+        assert a.value == pytest.approx(b.value, rel=1e-9)
+        np.testing.assert_allclose(a.gradient, b.gradient, rtol=1e-6, atol=1e-7)
+    walk.forget()
+    assert walk(theta).report.n_iter == b.report.n_iter
+
+
+def test_the_cheap_steps_are_taken_and_change_nothing(monkeypatch):
+    # Laplace near a factor at hand: conjugate gradients instead of a factorisation.
+    covariance, likelihood = typical(60, prior=two_levels(4.0))
+    other = ExactCovariance(two_levels(4.2), covariance.points)
+    start = run(Laplace(), other, likelihood)
+    taken = []
+    original = ExactCovariance.condition_near
+
+    def watched(self, *args):
+        belief = original(self, *args)
+        taken.append(belief is not None)
+        return belief
+
+    monkeypatch.setattr(ExactCovariance, "condition_near", watched)
+    cheap = run(Laplace(), covariance, likelihood, start.belief, tol=1e-9)
+    assert any(taken)
+    monkeypatch.setattr(ExactCovariance, "condition_near", lambda *args: None)
+    plain = run(Laplace(), covariance, likelihood, start.belief, tol=1e-9)
+    assert cheap.log_z == pytest.approx(plain.log_z, rel=IDENTITY)
+    np.testing.assert_allclose(cheap.belief.mean, plain.belief.mean, rtol=0.0, atol=1e-8)
+
+
+@pytest.mark.parametrize("scheme", ["ep", "variational"])
+def test_weak_sites_keep_their_variance(scheme):
+    # v_i = (1 - [B^-1]_ii) / w_i has no digits left where w_i is tiny.
+    covariance, _ = typical(prior=two_levels(2.0))
+    y = np.ones(30)
+    weight = np.where(np.arange(30) % 2 == 0, 1e-14, 1.0)
+    likelihood = Logit(y, weight)
+    fixed = run(SCHEMES[scheme], covariance, likelihood, tol=1e-9)
+    _, joint = dense(covariance, fixed.belief.sites)
+    np.testing.assert_allclose(fixed.belief.variance, np.diag(joint), rtol=1e-9)

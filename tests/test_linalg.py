@@ -1,0 +1,145 @@
+"""Linear algebra on one triangle, against numpy on the whole matrix."""
+
+import numpy as np
+import pytest
+from tolerances import IDENTITY
+
+from polyfid.linalg import (
+    Cholesky,
+    Indefinite,
+    NotPositiveDefinite,
+    jittered_root,
+    mirror,
+    symm,
+    symv,
+)
+
+SIZES = [1, 2, 5, 64, 65, 130]
+
+
+def definite(n, seed=0):
+    G = np.random.RandomState(seed).normal(size=(n, n + 2))
+    return G @ G.T / n + 0.1 * np.eye(n)
+
+
+def upper(A):
+    """The upper triangle, with NaN below: whoever looks there shows it."""
+    return np.where(np.tri(len(A), k=-1, dtype=bool), np.nan, A)
+
+
+def indefinite(n, n_negative, seed=1):
+    """J + D K D as it arises where sites are negative, with the inertia of J."""
+    K = definite(n, seed)
+    w = np.random.RandomState(seed).uniform(0.2, 1.0, n)
+    w[:n_negative] *= -0.3 / np.linalg.eigvalsh(K).max()
+    root, signs = np.sqrt(np.abs(w)), np.sign(w)
+    return np.diag(signs) + root[:, None] * K * root, w, K
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_products_read_the_upper_triangle_only(n):
+    A = definite(n)
+    rng = np.random.RandomState(2)
+    v, V = rng.normal(size=n), rng.normal(size=(n, 3))
+    np.testing.assert_allclose(symv(upper(A), v), A @ v, rtol=0.0, atol=IDENTITY)
+    np.testing.assert_allclose(symm(upper(A), V), A @ V, rtol=0.0, atol=IDENTITY)
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_mirror(n):
+    A = definite(n)
+    half = upper(A)
+    assert mirror(half) is half
+    np.testing.assert_array_equal(half, A)
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_cholesky(n):
+    A = definite(n)
+    rng = np.random.RandomState(3)
+    v, V = rng.normal(size=n), rng.normal(size=(n, 4))
+    factor = Cholesky(upper(A))
+    exact = np.linalg.inv(A)
+    assert factor.log_det == pytest.approx(np.linalg.slogdet(A)[1], rel=IDENTITY, abs=IDENTITY)
+    close = {"rtol": IDENTITY, "atol": IDENTITY}
+    np.testing.assert_allclose(factor.solve(v), exact @ v, **close)
+    np.testing.assert_allclose(factor.solve(V), exact @ V, **close)
+    np.testing.assert_allclose(
+        factor.half_solve(V), np.linalg.solve(np.linalg.cholesky(A), V), **close
+    )
+    np.testing.assert_allclose(factor.quadratic(V), np.diag(V.T @ exact @ V), **close)
+    np.testing.assert_allclose(factor.gram(V), V.T @ exact @ V, **close)
+    np.testing.assert_allclose(factor.multiply_root(V), np.linalg.cholesky(A) @ V, **close)
+    np.testing.assert_allclose(np.triu(factor.inverse()), np.triu(exact), **close)
+    np.testing.assert_allclose(factor.solve(v), exact @ v, **close)  # the factor is still there
+    np.testing.assert_allclose(np.triu(factor.into_inverse()), np.triu(exact), **close)
+
+
+@pytest.mark.parametrize("n", [1, 5, 65])
+def test_solving_leaves_the_right_hand_side_alone(n):
+    factor, v, V = Cholesky(definite(n)), np.ones(n), np.ones((n, 2))
+    for call in (factor.solve, factor.solve, factor.half_solve, factor.quadratic, factor.gram):
+        call(v if call == factor.solve else V)
+    factor.solve(V)
+    assert (v == 1.0).all()
+    assert (V == 1.0).all()
+
+
+@pytest.mark.parametrize("n", [2, 5, 65])
+def test_cholesky_says_where_it_fails(n):
+    A = definite(n)
+    A[-1, -1] = -1.0
+    with pytest.raises(NotPositiveDefinite, match=f"leading minor {n} of {n}"):
+        Cholesky(A)
+
+
+@pytest.mark.parametrize(("n", "n_negative"), [(1, 1), (5, 2), (65, 20), (40, 40)])
+def test_indefinite(n, n_negative):
+    B, w, K = indefinite(n, n_negative)
+    rng = np.random.RandomState(3)
+    v, V = rng.normal(size=n), rng.normal(size=(n, 4))
+    factor = Indefinite(upper(B), n_negative)
+    exact = np.linalg.inv(B)
+    close = {"rtol": 1e-9, "atol": 1e-9}
+    # |det(J + D K D)| = det(I + W K)
+    log_det = np.linalg.slogdet(np.eye(n) + w[:, None] * K)[1]
+    assert factor.log_det == pytest.approx(log_det, rel=1e-9, abs=1e-9)
+    np.testing.assert_allclose(factor.solve(v), exact @ v, **close)
+    np.testing.assert_allclose(factor.solve(V), exact @ V, **close)
+    np.testing.assert_allclose(factor.quadratic(V), np.diag(V.T @ exact @ V), **close)
+    np.testing.assert_allclose(factor.gram(V), V.T @ exact @ V, **close)
+    np.testing.assert_allclose(factor.inverse(), exact, **close)
+    np.testing.assert_allclose(factor.into_inverse(), exact, **close)
+
+
+def test_indefinite_refuses_sites_that_outweigh_the_prior():
+    # I + W K has a negative eigenvalue: there is no Gaussian with these sites.
+    K = np.array([[2.0, 0.0], [0.0, 1.0]])
+    root = np.sqrt([0.6, 0.5])
+    B = np.diag([-1.0, 1.0]) + root[:, None] * K * root
+    with pytest.raises(NotPositiveDefinite, match="outweigh"):
+        Indefinite(B, 1)
+
+
+def test_indefinite_refuses_the_border():
+    with pytest.raises(NotPositiveDefinite, match="outweigh"):
+        Indefinite(np.diag([-1e-14, 1.0]), 1)
+
+
+@pytest.mark.parametrize("rank", [0, 1, 7, 30])
+def test_root_of_a_singular_matrix(rank):
+    n = 30
+    G = np.random.RandomState(4).normal(size=(n, rank))
+    A = G @ G.T
+    S = jittered_root(A)
+    np.testing.assert_allclose(S @ S.T, A, rtol=0.0, atol=1e-9 * max(1.0, np.abs(A).max()))
+
+
+def test_root_of_a_definite_matrix_is_its_cholesky_factor():
+    A = definite(20)
+    np.testing.assert_allclose(jittered_root(A), np.linalg.cholesky(A), rtol=1e-9, atol=1e-9)
+
+
+def test_root_of_a_matrix_with_a_negative_eigenvalue():
+    with pytest.raises(NotPositiveDefinite, match="jitter"):
+        jittered_root(np.diag([1.0, -0.5]))

@@ -1,0 +1,478 @@
+"""Tuning: bounds, starts, reproducibility, and what an optimum says about itself."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from tolerances import GRADIENT
+
+from polyfid.data import Points
+from polyfid.evidence import Evidence
+from polyfid.hyperprior import HyperPrior
+from polyfid.inference import SCHEMES
+from polyfid.kernels import RBF, Constant, Linear, White
+from polyfid.likelihoods import Logit, NoisyLogit
+from polyfid.linalg import NotPositiveDefinite
+from polyfid.model import (
+    Settings,
+    fit_binary,
+    make_hyperprior,
+    make_prior,
+    starting_points,
+    tuning_subset,
+)
+from polyfid.prior import Autoregressive, Coregional
+from polyfid.tuning import maximise, spread_starts
+
+N_LOW, N_HIGH = 30, 12
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.RandomState(0)
+    x = rng.uniform(-2.0, 2.0, (N_LOW + N_HIGH, 1))
+    y = np.where(np.sin(2.0 * x[:, 0]) + 0.3 * rng.normal(size=len(x)) > 0.0, 1.0, -1.0)
+    return Points(x, np.repeat([0, 1], [N_LOW, N_HIGH])), y
+
+
+def logit(y):
+    return Logit(y, np.ones(len(y)))
+
+
+def make_evidence(data, kernels=None, rho_bounds=(-10.0, 10.0), scheme="laplace"):
+    points, y = data
+    kernels = (2.0 * RBF(1.0), 0.5 * RBF(1.0)) if kernels is None else kernels
+    prior = Autoregressive(kernels, (0.7,), rho_bounds)
+    return Evidence(prior, logit(y), points, SCHEMES[scheme])
+
+
+SETTINGS = Settings(
+    kernels=(1.0 * RBF(1.0), 1.0 * RBF(1.0)),
+    rho=(1.0,),
+    rho_bounds=(-10.0, 10.0),
+    coupling="autoregressive",
+    inference="laplace",
+    weak_prior=True,
+    optimise=True,
+    n_restarts=0,
+    max_iter=200,
+    tol=1e-5,
+    n_jobs=None,
+)
+
+
+def fit(data, seed=0, **changes):
+    points, y = data
+    settings = replace(SETTINGS, **changes)
+    return fit_binary(points, logit(y), 2, settings, np.random.RandomState(seed))
+
+
+def weak(evidence):
+    return make_hyperprior(evidence.prior, evidence.likelihood, evidence.points, weak=True)
+
+
+def objective(evidence, hyperprior, theta):
+    return evidence(theta, gradient=False).value + hyperprior(theta)[0]
+
+
+# ---------------------------------------------------------------------------------- the optimum
+
+
+def test_the_optimum_is_one(data):
+    evidence = make_evidence(data)
+    hyperprior = weak(evidence)
+    start = evidence.theta
+    optimum = maximise(evidence, hyperprior, [start])
+    assert optimum.converged
+    assert optimum.at_bounds == ()
+    assert optimum.objective == pytest.approx(objective(evidence, hyperprior, optimum.theta))
+    assert optimum.objective > objective(evidence, hyperprior, start) + 0.1
+    slope = evidence(optimum.theta).gradient + hyperprior(optimum.theta)[1]
+    assert np.abs(slope).max() < 0.01
+    rng = np.random.RandomState(1)
+    for _ in range(20):
+        near = optimum.theta + 0.3 * rng.normal(size=len(start))
+        assert objective(evidence, hyperprior, near) < optimum.objective
+    np.testing.assert_array_equal(optimum.best.start, start)
+    assert optimum.best.inner_failures == 0
+
+
+def test_bounds_are_respected_and_named(data):
+    kernels = (Constant(1.0, (0.9, 1.1)) * RBF(1.0, (1.5, 2.0)), 0.5 * RBF(1.0))
+    evidence = make_evidence(data, kernels, rho_bounds=(-0.5, 0.5))
+    starts = [evidence.theta, evidence.theta + 5.0, evidence.theta - 5.0]  # outside, too
+    optimum = maximise(evidence, weak(evidence), starts)
+    low, high = evidence.bounds.T
+    for climb in optimum.climbs:
+        for theta in (climb.start, climb.theta):
+            assert (theta >= low).all()
+            assert (theta <= high).all()
+    # Levels that agree want rho near one, and a scale above one.
+    assert optimum.theta[0] == 0.5
+    names = evidence.theta_names
+    assert names[0] == "rho[1]"
+    assert "rho[1]" in optimum.at_bounds
+    assert "f[0].constant.value" in optimum.at_bounds
+    assert not any(name.startswith("delta") for name in optimum.at_bounds)
+    for name, theta, (a, b) in zip(names, optimum.theta, evidence.bounds, strict=True):
+        assert (name in optimum.at_bounds) == (min(theta - a, b - theta) < 1e-6)
+
+
+def test_fixed_parameters_stay(data):
+    kernels = (Constant(2.5, "fixed") * RBF(1.0), 0.5 * RBF(0.7, "fixed"))
+    points, y = data
+    prior = Autoregressive(kernels, (0.6,), "fixed")
+    evidence = Evidence(prior, logit(y), points, SCHEMES["laplace"])
+    assert evidence.theta_names == ("f[0].rbf.length_scale", "delta[1].constant.value")
+    optimum = maximise(evidence, weak(evidence), [evidence.theta])
+    tuned, _ = evidence.at(optimum.theta)
+    assert tuned.rho == (0.6,)
+    assert tuned.kernels[0].left.value == 2.5
+    assert tuned.kernels[1].right.length_scale == 0.7
+    assert tuned.kernels[0].right.length_scale != pytest.approx(1.0, abs=0.01)
+
+
+def test_nothing_to_tune(data):
+    points, y = data
+    fixed = Constant(2.5, "fixed") * RBF(0.7, "fixed")
+    evidence = Evidence(
+        Autoregressive((fixed, fixed), (0.6,), "fixed"), logit(y), points, SCHEMES["laplace"]
+    )
+    optimum = maximise(evidence, HyperPrior.flat(0), [evidence.theta])
+    assert optimum.theta.shape == (0,)
+    assert optimum.objective == evidence(evidence.theta).value
+    assert optimum.converged
+    assert optimum.at_bounds == ()
+
+
+@pytest.mark.parametrize("max_iter", [1, 2])
+def test_too_few_iterations_are_reported(data, max_iter):
+    evidence = make_evidence(data)
+    optimum = maximise(evidence, weak(evidence), [evidence.theta], max_iter=max_iter)
+    assert not optimum.converged
+    assert "not converged" in str(optimum)
+    assert "ITERATIONS" in optimum.best.message
+
+
+def test_likelihood_parameters_are_tuned(data):
+    # A tenth of the cheap labels flipped; the channel's rate is learnt with the rest.
+    points, y = data
+    noisy = np.where(np.arange(len(y)) % 10 == 3, -y, y)
+    noisy[points.level == 1] = y[points.level == 1]
+    likelihood = NoisyLogit.from_flip_rates(
+        noisy, np.ones(len(y)), points.level, [0.3, 0.0], [True, False]
+    )
+    prior = Autoregressive((Constant(9.0, "fixed") * RBF(1.0), 0.5 * RBF(1.0)), (1.0,))
+    evidence = Evidence(prior, likelihood, points, SCHEMES["ep"])
+    assert evidence.theta_names[-1] == "reliability[0]"
+    hyperprior = weak(evidence)
+    optimum = maximise(evidence, hyperprior, [evidence.theta])
+    _, tuned = evidence.at(optimum.theta)
+    assert 0.03 < 1.0 - tuned.sensitivity[0] < 0.25
+    assert tuned.sensitivity[1] == 1.0
+    slope = evidence(optimum.theta).gradient + hyperprior(optimum.theta)[1]
+    assert np.abs(slope).max() < 0.01
+
+
+# --------------------------------------------------------------------------------- sign of rho
+
+
+def opposite(data):
+    points, y = data
+    return points, np.where(points.level == 0, -y, y)
+
+
+@pytest.mark.parametrize("inference", SCHEMES)
+def test_inverted_cheap_labels_give_a_negative_rho(data, inference):
+    right = fit(data, inference=inference, max_iter=60)
+    wrong = fit(opposite(data), inference=inference, max_iter=60)
+    assert right.prior.rho[0] > 0.3
+    assert wrong.prior.rho[0] < -0.2
+
+
+def test_without_a_prior_inverted_labels_mirror_the_optimum(data):
+    right, wrong = fit(data, weak_prior=False), fit(opposite(data), weak_prior=False)
+    assert right.prior.rho[0] > 0.1
+    assert right.log_evidence == pytest.approx(wrong.log_evidence, abs=1e-3)
+    assert right.prior.rho[0] == pytest.approx(-wrong.prior.rho[0], rel=0.02)
+
+
+@pytest.mark.parametrize("n_levels", [2, 3])
+def test_starts_have_both_signs_of_each_rho(data, n_levels):
+    points, y = data
+    kernels = (1.0 * RBF(1.0),) * n_levels
+    settings = replace(SETTINGS, kernels=kernels, rho=(0.8,) * (n_levels - 1), n_restarts=2)
+    prior = make_prior(settings, 1, n_levels)
+    evidence = Evidence(prior, logit(y), points, SCHEMES["laplace"])
+    starts = starting_points(evidence, weak(evidence), settings, np.random.RandomState(0))
+    np.testing.assert_array_equal(starts[0], evidence.theta)
+    assert len(starts) == 2 + (n_levels - 1) + 2
+    for step in range(n_levels - 1):
+        signs = {np.sign(s[step]) for s in starts[1 : n_levels + 1]}
+        assert signs == {-1.0, 1.0}
+
+
+# -------------------------------------------------------------------------------------- restarts
+
+
+@pytest.mark.parametrize("n_starts", [0, 1, 2, 3, 5, 8, 13])
+@pytest.mark.parametrize("hyperprior", ["weak", "flat"])
+def test_spread_starts_lie_within_the_bounds(data, n_starts, hyperprior):
+    kernels = (Constant(1.0, (0.5, 3.0)) * RBF(1.0, (0.9, 1.1)), 0.5 * RBF(1.0) + White(1.0))
+    evidence = make_evidence(data, kernels, rho_bounds=(-0.5, 0.6))
+    prior = weak(evidence) if hyperprior == "weak" else HyperPrior.flat(len(evidence.theta))
+    starts = spread_starts(evidence, prior, n_starts, np.random.RandomState(0))
+    assert len(starts) == n_starts
+    low, high = evidence.bounds.T
+    for start in starts:
+        assert (low < start).all()
+        assert (start < high).all()
+    if n_starts > 1:
+        # Each parameter is spread over its bounds, none of them sits at an end.
+        assert (np.ptp(starts, axis=0) > 0.05 * np.minimum(high - low, 1.0)).all()
+        assert len(np.unique(np.round(starts, 9), axis=0)) == n_starts
+
+
+def test_values_far_outside_the_bounds_do_not_take_starts_along(data):
+    kernels = (Constant(1e4, (0.1, 1.0)) * RBF(1.0), RBF(1.0))
+    evidence = make_evidence(data, kernels)
+    starts = spread_starts(evidence, HyperPrior.flat(4), 4, np.random.RandomState(0))
+    low, high = evidence.bounds.T
+    assert all((low <= s).all() and (s <= high).all() for s in starts)
+
+
+def test_spread_starts_follow_the_prior(data):
+    evidence = make_evidence(data)
+    prior = HyperPrior.independent([1.0, -1.0, 0.5, 2.0, 0.0], [0.1, 0.2, 0.3, 0.4, 0.5])
+    starts = np.array(spread_starts(evidence, prior, 256, np.random.RandomState(0)))
+    np.testing.assert_allclose(starts.mean(axis=0), prior.mean, atol=0.02)
+    np.testing.assert_allclose(starts.std(axis=0), prior.sd, rtol=0.1)
+
+
+def test_restarts_are_reproducible(data):
+    evidence = make_evidence(data)
+    prior = weak(evidence)
+    a, b, c = (spread_starts(evidence, prior, 3, np.random.RandomState(s)) for s in (5, 5, 6))
+    np.testing.assert_array_equal(a, b)
+    assert np.abs(np.array(a) - np.array(c)).max() > 0.1
+
+    fits = [fit(data, seed=3, n_restarts=3, max_iter=30) for _ in range(2)]
+    np.testing.assert_array_equal(fits[0].theta, fits[1].theta)
+    assert len(fits[0].optimum.climbs) == 3 + 3
+    for one, two in zip(*(f.optimum.climbs for f in fits), strict=True):
+        np.testing.assert_array_equal(one.start, two.start)
+        assert one.objective == two.objective
+
+
+def test_two_processes_find_what_one_finds(data):
+    evidence = make_evidence(data)
+    hyperprior = weak(evidence)
+    starts = [evidence.theta, *spread_starts(evidence, hyperprior, 3, np.random.RandomState(1))]
+    one, two = (maximise(evidence, hyperprior, starts, max_iter=30, n_jobs=n) for n in (1, 2))
+    np.testing.assert_allclose(one.theta, two.theta, rtol=0.0, atol=1e-8)
+    assert one.objective == pytest.approx(two.objective, abs=1e-10)
+    assert one.n_evaluations == two.n_evaluations
+    assert one.at_bounds == two.at_bounds
+    for a, b in zip(one.climbs, two.climbs, strict=True):
+        np.testing.assert_allclose(a.start, b.start)
+        np.testing.assert_allclose(a.theta, b.theta, rtol=0.0, atol=1e-8)
+
+
+@pytest.mark.parametrize("inference", ["ep", "variational"])
+def test_staged_tuning_ends_at_the_schemes_own_optimum(data, inference):
+    result = fit(data, inference=inference)
+    assert result.optimum.converged
+    points, y = data
+    evidence = Evidence(result.prior, logit(y), points, SCHEMES[inference])
+    hyperprior = weak(evidence)
+    slope = evidence(result.theta).gradient + hyperprior(result.theta)[1]
+    assert np.abs(slope).max() < 0.01
+    assert result.log_evidence == pytest.approx(evidence(result.theta).value, abs=1e-6)
+
+
+# ---------------------------------------------------------------- the climb, on a made-up surface
+
+
+@dataclass
+class InnerReport:
+    converged: bool
+
+
+@dataclass
+class Surface:
+    """Quacks like `Evidence`: the larger of two parabolas, undefined where theta[0] > 4."""
+
+    peaks: tuple = ((-2.0, 0.0), (3.0, 0.5))  # place, height
+    refused_above: float = 4.0
+    converged: bool = True
+
+    theta = np.zeros(2)
+    bounds = np.array([[-5.0, 5.0], [-5.0, 5.0]])
+    theta_names = ("a", "b")
+
+    def forget(self):
+        pass
+
+    def __call__(self, theta, gradient=True):
+        if theta[0] > self.refused_above:
+            raise NotPositiveDefinite("too far")
+        heights = [h - (theta[0] - p) ** 2 - theta[1] ** 2 for p, h in self.peaks]
+        place = self.peaks[int(np.argmax(heights))][0]
+        slope = np.array([-2.0 * (theta[0] - place), -2.0 * theta[1]])
+
+        class Value:
+            value, gradient, report = max(heights), slope, InnerReport(self.converged)
+
+        return Value
+
+
+def climb(surface, *starts, **options):
+    return maximise(surface, HyperPrior.flat(2), [np.array(s) for s in starts], **options)
+
+
+def test_the_best_of_several_starts_wins():
+    optimum = climb(Surface(), [-3.0, 1.0], [2.0, 1.0], [-1.0, -4.0])
+    np.testing.assert_allclose(optimum.theta, [3.0, 0.0], atol=1e-2)
+    assert optimum.objective == pytest.approx(0.5, abs=1e-4)
+    assert len(optimum.climbs) == 3
+    assert [c.objective for c in optimum.climbs] == sorted(
+        (c.objective for c in optimum.climbs), reverse=True
+    )
+    assert optimum.n_evaluations == sum(c.n_evaluations for c in optimum.climbs)
+    assert str(optimum).startswith("converged: objective 0.5000, best of 3 starts")
+    assert "best of 1 start," in str(climb(Surface(), [-3.0, 1.0]))
+
+
+def test_hyper_prior_is_part_of_the_objective():
+    prior = HyperPrior.independent([0.0, 1.0], [1.0, 0.5])
+    optimum = maximise(Surface(peaks=((3.0, 0.0),)), prior, [np.zeros(2)])
+    # Each parabola -(t - p)^2 meets -(t - m)^2 / (2 sd^2).
+    np.testing.assert_allclose(optimum.theta, [3.0 * 2.0 / 3.0, 4.0 / 6.0], atol=1e-3)
+
+
+def test_refused_parameters_are_avoided_and_counted():
+    optimum = climb(Surface(peaks=((3.5, 0.0),)), [-4.9, 0.0])
+    np.testing.assert_allclose(optimum.theta, [3.5, 0.0], atol=1e-2)
+    assert optimum.converged
+    nowhere = climb(Surface(refused_above=-10.0), [-3.0, 1.0], [2.0, 1.0])
+    assert not nowhere.converged
+    assert nowhere.best.inner_failures == nowhere.best.n_evaluations > 0
+
+
+def test_inner_loops_that_fail_are_counted():
+    optimum = climb(Surface(converged=False), [-3.0, 1.0])
+    assert optimum.best.inner_failures == optimum.best.n_evaluations > 0
+
+
+def test_bounds_hit_are_named():
+    optimum = climb(Surface(peaks=((-9.0, 0.0),)), [-3.0, 1.0])
+    assert optimum.theta[0] == -5.0
+    assert optimum.at_bounds == ("a",)
+
+
+# ------------------------------------------------------------------------------ the hyper-priors
+
+
+def random_prior():
+    return HyperPrior.join(
+        [
+            HyperPrior.independent([1.0, -0.5], [0.75, 2.0]),
+            HyperPrior.flat(2),
+            HyperPrior.tied(np.array([0.3, 0.1, -0.2]), 1.0, 0.3),
+        ]
+    )
+
+
+def test_hyper_prior_gradient():
+    prior = random_prior()
+    theta = np.random.RandomState(0).normal(size=7)
+    value, slope = prior(theta)
+    h = 1e-5
+    differences = [(prior(theta + h * e)[0] - prior(theta - h * e)[0]) / (2 * h) for e in np.eye(7)]
+    np.testing.assert_allclose(slope, differences, rtol=GRADIENT, atol=GRADIENT)
+    assert value < 0.0
+    np.testing.assert_array_equal(slope[2:4], 0.0)
+
+
+def test_hyper_prior_density():
+    prior = random_prior()
+    theta = np.random.RandomState(0).normal(size=7)
+    # tied: covariance shared^2 1 1^T + own^2 I.
+    gap = theta[4:] - [0.3, 0.1, -0.2]
+    covariance = 1.0 + 0.3**2 * np.eye(3)
+    expected = -0.5 * ((theta[0] - 1.0) / 0.75) ** 2 - 0.5 * ((theta[1] + 0.5) / 2.0) ** 2
+    expected -= 0.5 * gap @ np.linalg.solve(covariance, gap)
+    assert prior(theta)[0] == pytest.approx(expected, rel=1e-12)
+    assert prior(prior.mean)[0] == 0.0
+    np.testing.assert_array_equal(prior.is_flat, [0, 0, 1, 1, 0, 0, 0])
+    np.testing.assert_array_equal(prior.known, [1, 1, 0, 0, 1, 1, 1])
+    np.testing.assert_allclose(prior.sd[:2], [0.75, 2.0])
+    assert np.isinf(prior.sd[2:4]).all()
+    # Conditional standard deviations: of one parameter, the others given.
+    np.testing.assert_allclose(prior.sd[4:], np.diag(np.linalg.inv(covariance)) ** -0.5)
+
+
+def test_flattened_hyper_prior_keeps_plausible_values():
+    prior, flat = random_prior(), random_prior().flattened()
+    np.testing.assert_array_equal(flat.mean, prior.mean)
+    np.testing.assert_array_equal(flat.known, prior.known)
+    assert flat(np.arange(7.0))[0] == 0.0
+    assert flat.is_flat.all()
+    assert len(HyperPrior.join([]).mean) == 0
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [2.0 * RBF(1.0), 2.0 * RBF((1.0, 1.0, 1.0)) + White(0.1), Linear(1.0) + Constant(1.0, "fixed")],
+    ids=str,
+)
+@pytest.mark.parametrize("coupling", ["autoregressive", "coregional"])
+def test_weak_hyper_prior_has_an_entry_a_parameter(kernel, coupling):
+    x = np.random.RandomState(0).normal(size=(9, 3)) * [1.0, 10.0, 0.1]
+    points, y = Points(x, np.repeat([0, 1], [6, 3])), np.ones(9)
+    likelihood = NoisyLogit.from_flip_rates(y, y, points.level, [0.1, 0.0], [True, False])
+    if coupling == "autoregressive":
+        prior = Autoregressive((kernel, kernel), (1.0,))
+    else:
+        prior = Coregional((kernel, kernel), [[1.0, 0.0], [1.0, 1.0]])
+    evidence = Evidence(prior, likelihood, points, SCHEMES["ep"])
+    hyperprior = make_hyperprior(prior, likelihood, points, weak=True)
+    n = len(evidence.theta)
+    assert hyperprior.mean.shape == hyperprior.known.shape == (n,)
+    assert hyperprior.precision.shape == (n, n)
+    assert np.linalg.eigvalsh(hyperprior.precision).min() >= 0.0
+    assert not hyperprior.is_flat.any()
+    if coupling == "autoregressive":
+        assert hyperprior.mean[0] == 1.0
+        assert hyperprior.sd[0] == 0.75
+    flat = make_hyperprior(prior, likelihood, points, weak=False)
+    assert flat.is_flat.all()
+
+
+# ----------------------------------------------------------------------------- rows to tune on
+
+
+def test_tuning_subset():
+    level = np.repeat([0, 1, 2], [500, 20, 100])
+    rows = tuning_subset(level, 200, np.random.RandomState(0))
+    assert len(rows) == len(set(rows)) == 200
+    assert (np.diff(rows) > 0).all()
+    counts = np.bincount(level[rows])
+    assert counts[1] == 20  # the small level is kept whole
+    assert counts[2] == 90
+    assert counts[0] == 90
+    np.testing.assert_array_equal(rows, tuning_subset(level, 200, np.random.RandomState(0)))
+    assert tuning_subset(level, 620, np.random.RandomState(0)) is None
+    assert tuning_subset(level, None, np.random.RandomState(0)) is None
+
+
+def test_tuned_on_a_subset_inferred_on_all(data):
+    points, y = data
+    rows = np.sort(np.random.RandomState(0).permutation(len(y))[:25])
+    part = Points(points.x[rows], points.level[rows])
+    on_part = fit_binary(part, logit(y[rows]), 2, SETTINGS, np.random.RandomState(0))
+    result = fit_binary(points, logit(y), 2, SETTINGS, np.random.RandomState(0), subset=rows)
+    np.testing.assert_array_equal(result.theta, on_part.theta)
+    assert result.tuned_on == 25
+    assert len(result.posterior.points) == len(y)
+    assert result.log_evidence != pytest.approx(on_part.log_evidence, abs=0.1)
