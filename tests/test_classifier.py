@@ -154,6 +154,8 @@ def test_evidence_and_its_gradient(model):
     value, gradient = model.log_marginal_likelihood(eval_gradient=True)
     assert value == pytest.approx(model.log_marginal_likelihood_value_, abs=1e-8)
     assert model.log_marginal_likelihood() == model.log_marginal_likelihood_value_
+    copy = pickle.loads(pickle.dumps(model)).set_params(inference="ep")  # changes the next fit
+    assert copy.log_marginal_likelihood(model.theta_) == pytest.approx(value, abs=1e-8)
     theta = model.theta_ + 0.1
     _, gradient = model.log_marginal_likelihood(theta, eval_gradient=True)
     for i, slope in enumerate(gradient):
@@ -533,6 +535,15 @@ def test_the_order_of_rows_does_not_matter():
     one = MultiFidelityClassifier().fit(X, y, fidelity)
     other = MultiFidelityClassifier().fit(X[order], y[order], fidelity[order])
     assert_same(one, other, atol=0)
+
+
+def test_the_names_of_classes_do_not_matter():
+    X, y, fidelity = draw(30, 15)
+    one = MultiFidelityClassifier().fit(X, y, fidelity)
+    other = MultiFidelityClassifier().fit(X, ~y, fidelity)
+    np.testing.assert_allclose(
+        one.predict_proba(NEW), other.predict_proba(NEW)[:, ::-1], rtol=0, atol=1e-6
+    )
 
 
 def test_weights_of_any_size():

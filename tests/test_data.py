@@ -48,9 +48,9 @@ def test_segments_are_the_levels_that_occur():
 
 def test_sort_rows_finds_repeats():
     x = np.array([[1.0, 2.0], [0.0, 5.0], [1.0, 2.0], [1.0, 2.0], [-0.0, 5.0]])
-    order, starts = sort_rows(x, np.array([0, 0, 0, 1, 0]))
+    order, starts = sort_rows(np.array([0, 0, 0, 1, 0]), *x.T)
     assert x[order].tolist() == [[0, 5], [0, 5], [1, 2], [1, 2], [1, 2]]
-    assert starts.tolist() == [0, 2, 4]  # the last one has another key
+    assert starts.tolist() == [0, 2, 4]  # the last one is of another level
 
 
 @given(st.data())
@@ -58,8 +58,8 @@ def test_sort_rows_forgets_the_order(data):
     x = data.draw(arrays(float, (8, 2), elements=st.sampled_from([0.0, 1.0, 2.0])))
     key = data.draw(arrays(int, 8, elements=st.integers(0, 1)))
     mixed = np.array(data.draw(st.permutations(range(8))))
-    order, starts = sort_rows(x, key)
-    other, other_starts = sort_rows(x[mixed], key[mixed])
+    order, starts = sort_rows(key, *x.T)
+    other, other_starts = sort_rows(key[mixed], *x[mixed].T)
     np.testing.assert_array_equal(x[order], x[mixed][other])
     np.testing.assert_array_equal(key[order], key[mixed][other])
     np.testing.assert_array_equal(starts, other_starts)
@@ -155,7 +155,7 @@ def test_the_order_given_wins():
     "levels", [["a", "a"], [1, 1.0], [], "ab", b"ab", 3, {"a", "b"}, [["a"], ["b"]]]
 )
 def test_levels_that_are_no_list_of_names(levels):
-    with pytest.raises(ValueError, match=r"levels must be a list of distinct names.*least trusted"):
+    with pytest.raises(ValueError, match=r"levels must be distinct names in a list.*least trusted"):
         order_levels(["a", "b"], levels)
 
 

@@ -273,7 +273,7 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
 
         # In an order of their own, and repeats once with the sum of their weights: the fit depends
         # neither on the order of the rows nor on how repetitions are written.
-        order, starts = sort_rows(x, level, code, group)
+        order, starts = sort_rows(level, *x.T, code, group)
         if settings.tells_rows_apart(x):
             starts = np.arange(len(order))
         first = order[starts]
@@ -301,6 +301,7 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
 
         self.classes_, self.levels_, self.annotators_ = classes, levels, annotators
         self._fits, self._scale, self._fidelity_column = fits, scale, column
+        self._inference = self.inference
         self._publish(counts, notes)
         return self
 
@@ -643,7 +644,7 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
             values = _read_numbers("theta", theta, len(self.theta_names_), wanted)
             thetas = [np.array(values)] * len(self._fits)
         parts = [
-            evaluate(f, t, self.inference, eval_gradient)
+            evaluate(f, t, self._inference, eval_gradient)
             for f, t in zip(self._fits, thetas, strict=True)
         ]
         mean = mean_value(parts)

@@ -69,14 +69,13 @@ class Scale:
         return (x - self.centre) / self.spread
 
 
-def sort_rows(x: Array, *keys: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """One order for the same rows, however they come, and where runs of equal rows start in it.
+def sort_rows(*columns: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The order of rows by their columns, the first one first, and where runs of equal rows start.
 
-    Rows are sorted by the keys, the first one first, and then by the columns of x.
+    The same rows come out in the same order, however they come in.
     """
-    columns = [*keys, *x.T]
     order = np.lexsort(columns[::-1])
-    new = np.zeros(len(x), dtype=bool)
+    new = np.zeros(len(order), dtype=bool)
     new[:1] = True
     for column in columns:
         new[1:] |= column[order[1:]] != column[order[:-1]]
@@ -209,7 +208,7 @@ def _read_names(levels: Iterable[Any]) -> Levels:
         except TypeError:
             pass  # names that cannot be hashed
     raise ValueError(
-        "levels must be a list of distinct names of levels, least trusted first, such as "
+        "levels must be distinct names in a list, least trusted first, such as "
         f'["crowd", "expert"]; got {levels!r}'
     )
 

@@ -30,7 +30,8 @@ class Value:
 class Evidence:
     """log Z as a function of theta: the prior's parameters, then the likelihood's.
 
-    Evaluations that follow each other start from the posterior of the one before.
+    Evaluations that follow each other start from the posterior of the one before; it is kept in
+    ``warm`` and may be replaced, by None to start from nothing.
 
     Parameters
     ----------
@@ -53,7 +54,7 @@ class Evidence:
         self.points, self.scheme = points, scheme
         self.tol, self.max_iter = tol, max_iter
         self._tiles = tiles(points)
-        self._warm: ExactBelief | None = None
+        self.warm: ExactBelief | None = None
 
     @property
     def theta(self) -> Array:
@@ -75,12 +76,8 @@ class Evidence:
     def with_scheme(self, scheme: Scheme[Any]) -> Evidence:
         """The evidence of the same rows under another scheme; distances are shared."""
         other = copy.copy(self)
-        other.scheme, other._warm = scheme, None
+        other.scheme, other.warm = scheme, None
         return other
-
-    def forget(self) -> None:
-        """Start the next evaluation from nothing, and free the memory of the last one."""
-        self._warm = None
 
     def fixed(
         self, theta: Array, gradient: bool = False
@@ -88,8 +85,8 @@ class Evidence:
         """Inference at these parameters."""
         prior, likelihood = self.at(theta)
         covariance = ExactCovariance(prior, self.points, self._tiles, gradient)
-        fixed = run(self.scheme, covariance, likelihood, self._warm, self.tol, self.max_iter)
-        self._warm = fixed.belief
+        fixed = run(self.scheme, covariance, likelihood, self.warm, self.tol, self.max_iter)
+        self.warm = fixed.belief
         return covariance, likelihood, fixed
 
     def __call__(self, theta: Array, gradient: bool = True) -> Value:

@@ -24,6 +24,9 @@ Array = NDArray[np.float64]
 #: Weak prior on rho: cheap labels are expected to point the right way, and may well not.
 RHO_MEAN, RHO_SD = 1.0, 0.75
 
+#: Corrections between levels start this much smaller, in logarithms of their scale.
+SMALLER_CORRECTION = 1.5
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -107,25 +110,33 @@ def _mixing_prior(prior: Prior, n: int) -> HyperPrior:
 def starting_points(
     evidence: Evidence, hyperprior: HyperPrior, settings: Settings, rng: np.random.RandomState
 ) -> list[Array]:
-    """Where climbs begin: the values given, typical ones with each sign of rho, random ones."""
+    """Where climbs begin: the values given, typical ones with each sign of rho, random ones.
+
+    One level with a kernel of the user's choice has one start, as in scikit-learn: it is the link
+    between levels that brings several modes.
+    """
     prior = evidence.prior
     given = evidence.theta
     n_mixing = len(prior.mixing_theta)
     typical = hyperprior.mean.copy()
     typical[:n_mixing] = given[:n_mixing]
     typical = np.where(hyperprior.known, typical, given)
+    names = np.array(evidence.theta_names, dtype=str)
+    # Corrections start small: what the levels share is to be found first.
+    corrections = np.char.startswith(names, "delta") & np.char.endswith(names, "constant.value")
+    typical[corrections & hyperprior.known] -= SMALLER_CORRECTION
     if settings.kernels is None:  # the values given are the typical ones: look at wigglier ones too
-        lengths = np.array(["length_scale" in name for name in evidence.theta_names], dtype=bool)
+        lengths = np.char.find(names, "length_scale") >= 0
         given = np.where(lengths, typical - 1.0, typical)
+    scattered = spread_starts(evidence, hyperprior, settings.n_restarts, rng)
+    if len(prior.kernels) == 1 and settings.kernels is not None:
+        return [given, *scattered]
     starts = [given, typical]
     for t in range(n_mixing if isinstance(prior, Autoregressive) else 0):
         flipped = typical.copy()
         flipped[t] *= -1.0
         starts.append(flipped)
-    if n := settings.n_restarts:
-        # Quasi-random points come in powers of two.
-        starts += spread_starts(evidence, hyperprior, 1 << (n - 1).bit_length(), rng)[:n]
-    return starts
+    return starts + scattered
 
 
 def tune(evidence: Evidence, settings: Settings, rng: np.random.RandomState) -> Optimum:

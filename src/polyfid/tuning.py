@@ -21,7 +21,7 @@ from polyfid.linalg import NotPositiveDefinite
 Array = NDArray[np.float64]
 
 #: Iterations of every start before the hopeless ones are dropped, and how far behind is hopeless.
-_HEAT_ITER = 12
+_HEAT_ITER = 8
 _HOPELESS = 3.0
 #: The cost of parameters under which there is no posterior.
 _REFUSED = 1e25
@@ -93,7 +93,10 @@ def maximise(
         pool = Parallel(n_jobs=n_jobs, prefer="processes")
         heats = pool(delayed(climber.climb)(s, min(_HEAT_ITER, max_iter)) for s in starts)
         finalists = _finalists(heats)
-        finals = pool(delayed(climber.resume)(heats[i], max_iter - _HEAT_ITER) for i in finalists)
+        left = max_iter - _HEAT_ITER
+        winner = climber.resume(heats[finalists[0]], left)
+        others = pool(delayed(climber.resume)(heats[i], left, winner) for i in finalists[1:])
+        finals = [winner, *others]
         rest = [c for i, c in enumerate(heats) if i not in finalists]
         climbs = [*finals, *rest]
     climbs = sorted(climbs, key=lambda c: -c.objective)
@@ -112,14 +115,18 @@ def _finalists(heats: Sequence[Climb]) -> list[int]:
         here = heats[i]
         if not here.objective >= best - _HOPELESS:
             continue
-        twin = any(
-            abs(heats[j].objective - here.objective) < 0.1
-            and np.abs(heats[j].theta - here.theta).max() < 0.3
-            for j in chosen
-        )
-        if not twin:
+        if not any(_arrived(here.theta, here.objective, heats[j]) for j in chosen):
             chosen.append(i)
     return chosen
+
+
+def _arrived(theta: Array, objective: float, other: Climb) -> bool:
+    """Whether a climb has come to where another one is, and will not overtake it."""
+    return bool(
+        objective < other.objective + 0.01
+        and objective > other.objective - 0.5
+        and np.abs(theta - other.theta).max() < 0.3
+    )
 
 
 class _Climber:
@@ -128,14 +135,18 @@ class _Climber:
     def __init__(self, evidence: Evidence, hyperprior: HyperPrior, tol: float) -> None:
         self.evidence, self.hyperprior, self.tol = copy.copy(evidence), hyperprior, tol
 
-    def climb(self, start: Array, max_iter: int) -> Climb:
-        self.evidence.forget()
+    def climb(self, start: Array, max_iter: int, known: Climb | None = None) -> Climb:
+        """Climb from a start, and no further than to where another climb is known to end."""
+        self.evidence.warm = None
         count = failures = 0
         dearest: float | None = None
+        cheapest, warm = np.inf, None
 
         def cost(theta: Any) -> tuple[float, Any]:
-            nonlocal count, failures, dearest
+            nonlocal count, failures, dearest, cheapest, warm
             count += 1
+            # A trial step may go far astray, and the next one is nearer to the best point so far.
+            self.evidence.warm = warm
             try:
                 value = self.evidence(theta)
             except NotPositiveDefinite:
@@ -148,21 +159,30 @@ class _Climber:
             log_prior, slope = self.hyperprior(theta)
             price = -(value.value + log_prior)
             dearest = price if dearest is None else max(price, dearest)
+            if price < cheapest:
+                cheapest, warm = price, self.evidence.warm
             return price, -(value.gradient + slope)
 
         if max_iter <= 0 or len(start) == 0:
             objective = -cost(start)[0]
             return Climb(start, start, objective, count, True, "not optimised", failures)
+
+        def watch(intermediate_result: Any) -> None:
+            at = intermediate_result
+            if known is not None and _arrived(at.x, -at.fun, known):
+                raise StopIteration
+
         result = minimize(
             cost,
             start,
             jac=True,
             method="L-BFGS-B",
             bounds=Bounds(*self.evidence.bounds.T),
+            callback=watch,
             options={
                 "maxiter": max_iter,
-                "ftol": self.tol * 1e-4,
-                "gtol": self.tol * 100,
+                "ftol": 1e-3 * self.tol,
+                "gtol": 200.0 * self.tol,
                 "maxls": 30,
             },
         )
@@ -176,10 +196,10 @@ class _Climber:
             failures,
         )
 
-    def resume(self, heat: Climb, max_iter: int) -> Climb:
+    def resume(self, heat: Climb, max_iter: int, known: Climb | None = None) -> Climb:
         if heat.converged or max_iter <= 0:
             return heat
-        rest = self.climb(heat.theta, max_iter)
+        rest = self.climb(heat.theta, max_iter, known)
         return replace(
             rest,
             start=heat.start,

@@ -22,6 +22,7 @@ Array = NDArray[np.float64]
 
 #: Below this w_i K_ii, 1 - diag(B^-1) has lost the digits that v_i needs.
 _WEAK_SITE = 1e-5
+_COLUMNS = 64  # of K at a time where variances are computed one by one
 
 
 class ExactCovariance:
@@ -212,10 +213,11 @@ class ExactBelief:
         if not w.any():
             return self._covariance.diagonal
         variance = np.divide(self.scaled_variance, w, out=np.zeros_like(w), where=~weak)
-        if weak.any():
-            index = np.nonzero(weak)[0]
-            columns = np.where(np.arange(len(K))[:, None] <= index, K[:, index], K[index].T)
-            V = columns * self.root[:, None]
+        below = np.arange(len(K))[:, None]
+        weak_rows = np.nonzero(weak)[0]
+        for start in range(0, len(weak_rows), _COLUMNS):
+            index = weak_rows[start : start + _COLUMNS]
+            V = np.where(below <= index, K[:, index], K[index].T) * self.root[:, None]
             shrink = np.einsum("ij,ij->j", V, symm(self.inverse, V))
             variance[index] = self._covariance.diagonal[index] - shrink
         return np.maximum(variance, np.finfo(float).tiny)

@@ -14,6 +14,8 @@ from polyfid.linalg import NotPositiveDefinite
 #: error at which they stop: Newton's next step repairs it.
 _CG_STEPS = 8
 _CG_TOLERANCE = 0.01
+#: A step that leaves more than this share of the distance calls for a factor of its own.
+_SLOW = 0.3
 
 
 @dataclass(frozen=True)
@@ -88,8 +90,8 @@ class _Loop:
                 warm = self._look(covariance.carry_over(start))
             except NotPositiveDefinite:
                 return
-            # A start that is worse than nothing is not used; without an objective it is trusted.
-            if warm.merit > self.state.merit or scheme.slack > 0.1:
+            # A start that is worse than nothing is not used: EP may never leave it.
+            if warm.merit > self.state.merit:
                 self.state = warm
 
     def _look(self, belief: ExactBelief) -> _State:
@@ -108,6 +110,8 @@ class _Loop:
                 if reached is not None:
                     state = self._look(reached)
                     if self._accepts(state):
+                        if state.distance > _SLOW * self.state.distance:
+                            self.near = None  # the factor is too far off: make another one
                         self.state = state
                         return True
             except NotPositiveDefinite:
