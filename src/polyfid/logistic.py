@@ -98,7 +98,7 @@ def expected_sigmoid(mean: ArrayLike, variance: ArrayLike) -> Array:
     Examples
     --------
     >>> expected_sigmoid([0.0, 2.0], [1.0, 4.0]).round(4)
-    array([0.5   , 0.7943])
+    array([0.5   , 0.7752])
     """
     m, v = np.broadcast_arrays(np.asarray(mean, float), np.asarray(variance, float))
     flat_m, flat_v = m.ravel(), v.ravel()
