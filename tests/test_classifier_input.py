@@ -308,7 +308,7 @@ def test_one_trusted_row_among_ten_thousand_cheap_ones():
     assert "on 3000 of 10001 rows" in str(model.report_)
 
 
-@pytest.mark.parametrize("scheme", ["laplace", "variational"])
+@pytest.mark.parametrize("scheme", ["laplace", "ep", "variational"])
 def test_one_row_of_a_class(scheme):
     Z = np.random.default_rng(0).uniform(-2, 2, (200, 2))
     Z[0] = 2.0
@@ -417,13 +417,13 @@ def test_random_cheap_labels_do_no_harm(seed):
     assert losses[0] < losses[1] + 0.03
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_inverted_cheap_labels_are_turned_round(seed):
+@pytest.mark.parametrize(("seed", "scheme"), [(0, "laplace"), (1, "laplace"), (2, "ep")])
+def test_inverted_cheap_labels_are_turned_round(seed, scheme):
     A, y, fidelity = draw(100, 15, lambda y, rng: ~y, seed)
     T, right = held_out()
     trusted = fidelity == "lab"
-    model = MultiFidelityClassifier().fit(A, y, fidelity)
-    alone = MultiFidelityClassifier().fit(A[trusted], y[trusted])
+    model = MultiFidelityClassifier(inference=scheme).fit(A, y, fidelity)
+    alone = MultiFidelityClassifier(inference=scheme).fit(A[trusted], y[trusted])
     assert model.rho_[0] < 0
     assert model.score(T, right) > 0.93
     assert log_loss(right, model.predict_proba(T)) < log_loss(right, alone.predict_proba(T))

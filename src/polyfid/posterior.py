@@ -14,8 +14,8 @@ from polyfid.prior import Prior
 
 Array = NDArray[np.float64]
 
-#: Elements of the largest temporary array while predicting, (batch, n).
-BATCH_ELEMENTS = 1 << 20
+#: Elements of the largest temporary array while predicting, (batch, n): it stays in cache.
+BATCH_ELEMENTS = 1 << 17
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ class EP(Scheme[Cavity]):
 
     name = "ep"
     needs_variance = True
-    slack = 0.5  # there is no objective: a step may enlarge the residual by half
+    has_objective = False
 
     def look(self, belief: ExactBelief, likelihood: Likelihood) -> Cavity:
         copies = np.maximum(likelihood.weight, 1.0)

@@ -16,6 +16,10 @@ _CG_STEPS = 8
 _CG_TOLERANCE = 0.01
 #: A step that leaves more than this share of the distance calls for a factor of its own.
 _SLOW = 0.3
+#: What merit may lose in a step by rounding, relative to its size; and by how much a step of a
+#: scheme with no objective may enlarge the distance.
+_ROUNDING = 1e-10
+_GROWTH = 1.5
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,11 @@ def run(
             message = "not converged: no step improves"
             break
         n_iter += 1
-        step = min(2.0 * step, 1.0) if loop.advance(step) else 0.5 * step
+        distance = loop.state.distance
+        accepted = loop.advance(step)
+        # Without an objective, long steps that overshoot would take turns for ever.
+        overshot = not scheme.has_objective and step > 0.5 and loop.state.distance > distance
+        step = min(2.0 * step, 1.0) if accepted and not overshot else 0.5 * step
     belief = loop.settle()
     seen = scheme.look(belief, likelihood)
     report = Report(message == "converged", n_iter, loop.state.distance, message)
@@ -120,12 +128,14 @@ class _Loop:
 
     def _accepts(self, new: _State) -> bool:
         """Whether a state may follow the present one."""
-        old, slack = self.state, self.scheme.slack
-        noise = slack * (abs(old.merit) + slack)
-        if new.merit <= old.merit + noise and slack < 0.1:
+        old = self.state
+        if not self.scheme.has_objective:
+            return new.distance <= _GROWTH * old.distance
+        noise = _ROUNDING * (abs(old.merit) + _ROUNDING)
+        if new.merit <= old.merit + noise:
             # Too flat for the merit to tell: steps that overshoot would take turns for ever.
             return new.merit >= old.merit - noise and new.distance < 1.1 * old.distance
-        return new.merit >= old.merit - noise
+        return True
 
     def _condition_near(self, sites: Sites) -> ExactBelief | None:
         """The cheap way, where only the mean is needed and a factor of similar sites is at hand."""

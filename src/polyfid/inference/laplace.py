@@ -17,7 +17,6 @@ class Laplace(Scheme[Derivatives]):
 
     name = "laplace"
     needs_variance = False
-    slack = 1e-10
 
     def check(self, likelihood: Likelihood) -> None:
         if not likelihood.log_concave:

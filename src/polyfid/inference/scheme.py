@@ -25,8 +25,8 @@ class Scheme(ABC, Generic[Seen]):
     name: str
     #: Whether the site update looks at posterior variances.
     needs_variance: bool
-    #: How much `merit` may fall in an accepted step, relative to its size.
-    slack: float
+    #: Whether `merit` is an objective that good steps raise.
+    has_objective: bool = True
 
     def check(self, likelihood: Likelihood) -> None:
         """Complain about a likelihood that the scheme cannot take."""

@@ -17,7 +17,6 @@ class Variational(Scheme[Expectations]):
 
     name = "variational"
     needs_variance = True
-    slack = 1e-10
 
     def look(self, belief: ExactBelief, likelihood: Likelihood) -> Expectations:
         return likelihood.expectations(belief.mean, belief.variance)
