@@ -94,8 +94,11 @@ class _Loop:
         self.near = start
         self.state = self._look(covariance.prior_belief())
         if start is not None:
+            # The old sites under the new prior: a Newton step from the old mode.
+            moved = covariance.carry_over(start)
             try:
-                warm = self._look(covariance.carry_over(start))
+                near = self._condition_near(start.sites, moved)
+                warm = self._look(near or self._condition(start.sites, moved))
             except NotPositiveDefinite:
                 return
             # A start that is worse than nothing is not used: EP may never leave it.
@@ -114,7 +117,7 @@ class _Loop:
         sites = belief.sites.mix(target, step)
         for attempt in (self._condition_near, self._condition):
             try:
-                reached = attempt(sites)
+                reached = attempt(sites, belief)
                 if reached is not None:
                     state = self._look(reached)
                     if self._accepts(state):
@@ -137,16 +140,14 @@ class _Loop:
             return new.merit >= old.merit - noise and new.distance < 1.1 * old.distance
         return True
 
-    def _condition_near(self, sites: Sites) -> ExactBelief | None:
+    def _condition_near(self, sites: Sites, start: ExactBelief) -> ExactBelief | None:
         """The cheap way, where only the mean is needed and a factor of similar sites is at hand."""
         if self.scheme.needs_variance or self.near is None:
             return None
-        return self.covariance.condition_near(
-            sites, self.state.belief, self.near, _CG_TOLERANCE, _CG_STEPS
-        )
+        return self.covariance.condition_near(sites, start, self.near, _CG_TOLERANCE, _CG_STEPS)
 
-    def _condition(self, sites: Sites) -> ExactBelief:
-        belief = self.covariance.condition(sites, self.state.belief)
+    def _condition(self, sites: Sites, start: ExactBelief) -> ExactBelief:
+        belief = self.covariance.condition(sites, start)
         if not self.scheme.needs_variance:
             self.near = belief
         return belief
