@@ -480,6 +480,8 @@ def test_posterior_is_the_dense_formula(scheme, likelihood, kernel, monkeypatch)
     assert belief.log_det == pytest.approx(
         np.linalg.slogdet(np.eye(len(points)) + w[:, None] * K)[1], rel=1e-10
     )
+    v = np.random.RandomState(0).normal(size=len(points))
+    np.testing.assert_allclose(belief.implicit_solve(v), inverse @ v, rtol=0.0, atol=1e-9)
     np.testing.assert_allclose(posterior.mean(new), mean, rtol=0.0, atol=1e-9)
     monkeypatch.setattr(posterior_module, "BATCH_ELEMENTS", 7 * len(points))
     got_mean, got_variance = posterior.mean_and_variance(new)

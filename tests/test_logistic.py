@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
-from scipy.special import expit, log_expit
+from scipy.special import expit, log_expit, log_ndtr
 from tolerances import GRADIENT
 
 from polyfid.logistic import (
@@ -128,6 +128,11 @@ def test_wide_gaussians():
         assert log_z[0] == pytest.approx(np.log(0.0013498980), abs=1e-3)
         assert np.isfinite([first[0], second[0]]).all()
         assert -1.0 < sd**2 * second[0] < 0.0
+    # So far out that Phi itself is zero in floating point.
+    log_z, first, second = tilted_sigmoid([-60e4], [1e8])
+    assert log_z[0] == pytest.approx(log_ndtr(-60.0), abs=1e-2)
+    assert first[0] == pytest.approx(60.0 / 1e4, rel=1e-2)
+    assert np.isfinite(second[0])
 
 
 def test_a_point_mass_is_the_sigmoid_itself():

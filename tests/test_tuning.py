@@ -370,6 +370,15 @@ def test_bounds_hit_are_named():
     optimum = climb(Surface(peaks=((-9.0, 0.0),)), [-3.0, 1.0])
     assert optimum.theta[0] == -5.0
     assert optimum.at_bounds == ("a",)
+    assert climb(Surface(peaks=((-4.9, 0.0),)), [-3.0, 1.0]).at_bounds == ()
+
+
+def test_climbs_come_best_first_however_they_ended():
+    starts = [4.0, 4.0], [2.9, 0.0], [-5.0, -5.0], [-5.0, 3.0]
+    optimum = climb(Surface(), *starts, max_iter=1)
+    heights = [c.objective for c in optimum.climbs]
+    assert heights == sorted(heights, reverse=True)
+    assert heights[0] == optimum.objective > heights[-1] + 5.0
 
 
 # ------------------------------------------------------------------------------ the hyper-priors

@@ -163,17 +163,27 @@ class _Climber:
                 cheapest, warm = price, self.evidence.warm
             return price, -(value.gradient + slope)
 
+        price, slope = cost(start)
         if max_iter <= 0 or len(start) == 0:
-            objective = -cost(start)[0]
-            return Climb(start, start, objective, count, True, "not optimised", failures)
+            return Climb(start, start, -price, count, True, "not optimised", failures)
+        # L-BFGS-B begins with the step -gradient, to the far end of the bounds if they are wide.
+        # In these units of the cost no parameter moves by more than one.
+        unit = max(1.0, float(np.abs(slope).max()))
+        first: Any = (price, slope)
+
+        def scaled_cost(theta: Any) -> tuple[float, Any]:
+            nonlocal first
+            price, slope = first or cost(theta)
+            first = None
+            return price / unit, slope / unit
 
         def watch(intermediate_result: Any) -> None:
             at = intermediate_result
-            if known is not None and _arrived(at.x, -at.fun, known):
+            if known is not None and _arrived(at.x, -at.fun * unit, known):
                 raise StopIteration
 
         result = minimize(
-            cost,
+            scaled_cost,
             start,
             jac=True,
             method="L-BFGS-B",
@@ -181,17 +191,18 @@ class _Climber:
             callback=watch,
             options={
                 "maxiter": max_iter,
-                "ftol": 1e-3 * self.tol,
-                "gtol": 200.0 * self.tol,
+                "ftol": 1e-3 * self.tol * min(1.0, max(1.0, abs(price)) / unit),
+                "gtol": 200.0 * self.tol / unit,
                 "maxls": 30,
             },
         )
+        price = float(result.fun) * unit
         return Climb(
             start,
             result.x,
-            -float(result.fun),
+            -price,
             count,
-            bool(result.success and result.fun < _REFUSED),
+            bool(result.success and price < _REFUSED),
             str(result.message),
             failures,
         )
