@@ -225,4 +225,4 @@ class ExactBelief:
     def implicit_solve(self, a: Array) -> Array:
         """(I + W K)^-1 a."""
         K = self._covariance.K
-        return a - self._signs * self.root * self.solve(self.root * symv(K, a))
+        return a - self.root * self.solve(self.root * symv(K, a))
