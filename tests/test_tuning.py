@@ -15,7 +15,6 @@ from polyfid.likelihoods import Logit, NoisyLogit
 from polyfid.linalg import NotPositiveDefinite
 from polyfid.model import (
     Settings,
-    evaluate,
     fit_binary,
     make_hyperprior,
     make_prior,

@@ -35,17 +35,6 @@ def symv(K: Array, x: Array) -> Array:
     return np.asarray(blas.dsymv(1.0, K.T, x, lower=1))
 
 
-def mirror(K: Array) -> Array:
-    """Copy the upper triangle of K into its lower one, in place."""
-    n = len(K)
-    for start in range(0, n, 64):
-        stop = min(start + 64, n)
-        block = K[start:stop, start:stop]
-        block[...] = np.triu(block) + np.triu(block, 1).T
-        K[stop:, start:stop] = K[start:stop, stop:].T
-    return K
-
-
 class Cholesky:
     """B = L L^T of a positive definite matrix; takes over (and destroys) the array B.
 
@@ -85,20 +74,9 @@ class Cholesky:
         half = self.half_solve(V)
         return half.T @ half
 
-    def multiply_root(self, b: Array) -> Array:
-        """L b."""
-        return np.asarray(blas.dtrmm(1.0, self._factor, b, lower=1))
-
     def into_inverse(self) -> Array:
         """B^-1 in the same memory, upper triangle valid; the factor is gone afterwards."""
         inverse, info = lapack.dpotri(self._factor, lower=1, overwrite_c=1)
-        if info != 0:
-            raise NotPositiveDefinite(f"diagonal element {info} of the factor is zero")
-        return np.asarray(inverse.T)
-
-    def inverse(self) -> Array:
-        """B^-1 in new memory, upper triangle valid."""
-        inverse, info = lapack.dpotri(self._factor, lower=1)
         if info != 0:
             raise NotPositiveDefinite(f"diagonal element {info} of the factor is zero")
         return np.asarray(inverse.T)
@@ -132,10 +110,8 @@ class Indefinite:
         rotated = self._vectors.T @ V
         return np.asarray(rotated.T @ (rotated / self._values[:, None]))
 
-    def inverse(self) -> Array:
+    def into_inverse(self) -> Array:
         return np.asarray((self._vectors / self._values) @ self._vectors.T)
-
-    into_inverse = inverse
 
 
 def jittered_root(A: Array) -> Array:

@@ -93,7 +93,7 @@ def log_expected_sigmoid(mean: ArrayLike, variance: ArrayLike) -> Array:
 def expected_sigmoid(mean: ArrayLike, variance: ArrayLike) -> Array:
     """E sigmoid(f) for f ~ N(mean, variance): the predictive probability of the positive class.
 
-    The smaller of it and its complement has full relative accuracy.
+    The smaller of it and its complement is accurate to nine digits.
 
     Examples
     --------

@@ -21,7 +21,7 @@ from polyfid.linalg import NotPositiveDefinite
 Array = NDArray[np.float64]
 
 #: Iterations of every start before the hopeless ones are dropped, and how far behind is hopeless.
-_HEAT_ITER = 8
+_HEAT_ITER = 5
 _HOPELESS = 3.0
 #: The cost of parameters under which there is no posterior.
 _REFUSED = 1e25
@@ -149,6 +149,9 @@ class _Climber:
             self.evidence.warm = warm
             try:
                 value = self.evidence(theta)
+                if value.value > 0.0:
+                    # Labels cannot be more than certain: EP gone astray where it did not converge.
+                    raise NotPositiveDefinite(f"log evidence {value.value:.3g} of labels")
             except NotPositiveDefinite:
                 failures += 1
                 # Dearer than what was seen, but not by so much that the line search, which
