@@ -303,16 +303,13 @@ class InnerReport:
 class Surface:
     """Quacks like `Evidence`: the larger of two parabolas, undefined where theta[0] > 4."""
 
-    peaks: tuple = ((-2.0, 0.0), (3.0, 0.5))  # place, height
+    peaks: tuple = ((-2.0, -1.0), (3.0, -0.5))  # place, height
     refused_above: float = 4.0
     converged: bool = True
 
     theta = np.zeros(2)
     bounds = np.array([[-5.0, 5.0], [-5.0, 5.0]])
     theta_names = ("a", "b")
-
-    def forget(self):
-        pass
 
     def __call__(self, theta, gradient=True):
         if theta[0] > self.refused_above:
@@ -334,13 +331,13 @@ def climb(surface, *starts, **options):
 def test_the_best_of_several_starts_wins():
     optimum = climb(Surface(), [-3.0, 1.0], [2.0, 1.0], [-1.0, -4.0])
     np.testing.assert_allclose(optimum.theta, [3.0, 0.0], atol=1e-2)
-    assert optimum.objective == pytest.approx(0.5, abs=1e-4)
+    assert optimum.objective == pytest.approx(-0.5, abs=1e-4)
     assert len(optimum.climbs) == 3
     assert [c.objective for c in optimum.climbs] == sorted(
         (c.objective for c in optimum.climbs), reverse=True
     )
     assert optimum.n_evaluations == sum(c.n_evaluations for c in optimum.climbs)
-    assert str(optimum).startswith("converged: objective 0.5000, best of 3 starts")
+    assert str(optimum).startswith("converged: objective -0.5000, best of 3 starts")
     assert "best of 1 start," in str(climb(Surface(), [-3.0, 1.0]))
 
 
@@ -358,6 +355,12 @@ def test_refused_parameters_are_avoided_and_counted():
     nowhere = climb(Surface(refused_above=-10.0), [-3.0, 1.0], [2.0, 1.0])
     assert not nowhere.converged
     assert nowhere.best.inner_failures == nowhere.best.n_evaluations > 0
+
+
+def test_an_evidence_above_one_is_refused():
+    optimum = climb(Surface(peaks=((-2.0, -1.0), (3.0, 0.5))), [-3.0, 1.0])
+    np.testing.assert_allclose(optimum.theta, [-2.0, 0.0], atol=1e-2)
+    assert climb(Surface(peaks=((0.0, 9.0),)), [0.0, 0.0]).best.inner_failures > 0
 
 
 def test_inner_loops_that_fail_are_counted():
