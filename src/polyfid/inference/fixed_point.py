@@ -12,10 +12,10 @@ from polyfid.linalg import NotPositiveDefinite
 
 #: Conjugate-gradient steps after which a factorisation would have been cheaper, and the relative
 #: error at which they stop: Newton's next step repairs it.
-_CG_STEPS = 8
-_CG_TOLERANCE = 0.01
+_CG_STEPS = 24
+_CG_TOLERANCE = 0.003
 #: A step that leaves more than this share of the distance calls for a factor of its own.
-_SLOW = 0.3
+_SLOW = 0.6
 #: What merit may lose in a step by rounding, relative to its size; and by how much a step of a
 #: scheme with no objective may enlarge the distance.
 _ROUNDING = 1e-10
