@@ -21,9 +21,6 @@ from polyfid.tuning import Optimum, maximise, spread_starts
 
 Array = NDArray[np.float64]
 
-#: Weak prior on rho: cheap labels are expected to point the right way, and may well not.
-RHO_MEAN, RHO_SD = 1.0, 0.75
-
 #: Corrections between levels start this much smaller, in logarithms of their scale.
 SMALLER_CORRECTION = 1.5
 
@@ -92,19 +89,14 @@ def make_prior(settings: Settings, n_features: int, n_levels: int) -> Prior:
 
 def make_hyperprior(prior: Prior, likelihood: Likelihood, points: Points, weak: bool) -> HyperPrior:
     """The weak prior on hyper-parameters, or none."""
-    n_mixing, n_likelihood = len(prior.mixing_theta), len(likelihood.theta)
+    n_likelihood = len(likelihood.theta)
     typical = [
-        _mixing_prior(prior, n_mixing),
+        prior.mixing_prior(),
         *(k.weak_prior(points.x) for k in prior.kernels),
         HyperPrior.independent([1.5] * n_likelihood, [1.0] * n_likelihood),
     ]
     joined = HyperPrior.join(typical)
     return joined if weak else joined.flattened()
-
-
-def _mixing_prior(prior: Prior, n: int) -> HyperPrior:
-    mean = RHO_MEAN if isinstance(prior, Autoregressive) else 0.5
-    return HyperPrior.independent([mean] * n, [RHO_SD] * n)
 
 
 def starting_points(
@@ -132,7 +124,7 @@ def starting_points(
     if len(prior.kernels) == 1 and settings.kernels is not None:
         return [given, *scattered]
     starts = [given, typical]
-    for t in range(n_mixing if isinstance(prior, Autoregressive) else 0):
+    for t in prior.mirrors:
         flipped = typical.copy()
         flipped[t] *= -1.0
         starts.append(flipped)

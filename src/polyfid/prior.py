@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyfid.data import Points
+from polyfid.hyperprior import HyperPrior
 from polyfid.kernels import Kernel, Pairs
 from polyfid.kernels.base import Pullback
 
@@ -92,6 +93,15 @@ class Prior(ABC):
     @abstractmethod
     def mixing_names(self) -> tuple[str, ...]:
         """Names of ``mixing_theta``."""
+
+    @abstractmethod
+    def mixing_prior(self) -> HyperPrior:
+        """What is plausible for ``mixing_theta``."""
+
+    @property
+    def mirrors(self) -> range:
+        """Entries of ``mixing_theta`` whose sign separates modes of the evidence."""
+        return range(0)
 
     @abstractmethod
     def loadings_pullback(self, A_bar: Array) -> Array:
@@ -266,6 +276,15 @@ class Autoregressive(Prior):
             return ()
         return tuple(f"rho[{t}]" for t in range(1, len(self.kernels)))
 
+    def mixing_prior(self) -> HyperPrior:
+        # Cheap labels are expected to point the right way, and may well not.
+        n = len(self.mixing_theta)
+        return HyperPrior.independent([1.0] * n, [0.75] * n)
+
+    @property
+    def mirrors(self) -> range:
+        return range(len(self.mixing_theta))
+
     def loadings_pullback(self, A_bar: Array) -> Array:
         if self.rho_bounds == "fixed":
             return np.empty(0)
@@ -343,6 +362,10 @@ class Coregional(Prior):
             return ()
         n, q = self.loadings.shape
         return tuple(f"loading[{t},{s}]" for t in range(n) for s in range(q))
+
+    def mixing_prior(self) -> HyperPrior:
+        n = len(self.mixing_theta)
+        return HyperPrior.independent([0.5] * n, [0.75] * n)
 
     def loadings_pullback(self, A_bar: Array) -> Array:
         return np.empty(0) if self.weight_bounds == "fixed" else A_bar.ravel()
