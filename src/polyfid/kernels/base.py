@@ -36,6 +36,16 @@ class Kernel(ABC):
 
     ``a + b`` and ``a * b`` combine kernels; a number stands for a `Constant` kernel, and a kernel
     of scikit-learn for its translation.
+
+    Examples
+    --------
+    >>> from polyfid.kernels import RBF, Linear
+    >>> kernel = 2.0 * RBF(0.5) + Linear()
+    >>> kernel.theta_names
+    ('constant.value', 'rbf.length_scale', 'linear.length_scale')
+    >>> kernel([[0.0], [1.0]]).round(3)
+    array([[2.   , 0.271],
+           [0.271, 3.   ]])
     """
 
     __array_ufunc__ = None  # so that np.float64(2.0) * kernel asks the kernel, not numpy

@@ -29,6 +29,13 @@ class Pairs:
     offset : int, optional
         Row i of ``x`` and row ``i + offset`` of ``z`` are the same row of data. None: no row of
         ``x`` is a row of ``z``, even where the points coincide.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyfid.kernels import Pairs
+    >>> Pairs(np.array([[0.0]]), np.array([[1.0], [3.0]])).squared_distances(None)
+    array([[1., 9.]])
     """
 
     def __init__(self, x: Array, z: Array, offset: int | None = None) -> None:
