@@ -152,8 +152,7 @@ def tilted_sigmoid(mean: ArrayLike, variance: ArrayLike, power: ArrayLike = 1.0)
     z0 = left.sum(0) + right.sum(0)
     z1 = (left_k * left).sum(0) - (right_k * right).sum(0)
     z2 = (left_k**2 * left).sum(0) + (right_k**2 * right).sum(0)
-    # The two half-series leave out the jump of the derivative's representation at zero: none,
-    # because sigmoid^p is smooth there and both sides agree in value and slope.
+    # Differentiating each half adds nothing at zero, where both agree in value and slope.
     first = z1 / z0
     return Tilted(log_scale + np.log(z0), first, np.minimum(z2 / z0 - first**2, 0.0))
 
