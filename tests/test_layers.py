@@ -14,6 +14,7 @@ SRC = Path(__file__).parents[1] / "src" / "polyfid"
 LAYERS = [
     ["_version"],
     ["data", "columns"],
+    ["datasets", "features"],
     ["linalg", "logistic", "hyperprior"],
     ["kernels"],
     ["prior"],
@@ -22,19 +23,25 @@ LAYERS = [
     ["inference"],
     ["posterior"],
     ["evidence"],
-    ["tuning"],
+    ["tuning", "occam"],
     ["model"],
-    ["summary"],
+    ["mixture"],
+    ["structures", "summary"],
     ["baselines", "model_selection"],
     ["classifier"],
     ["__init__"],
-    ["demo"],
+    ["demo", "experiments"],
+    ["cli"],
 ]
 
 # Tighter than the order: the only modules these may import.
-ONLY = {"baselines": {"data", "columns"}, "model_selection": {"data"}}
+ONLY = {
+    "datasets": {"data"},
+    "baselines": {"data", "columns"},
+    "model_selection": {"data"},
+}
 
-EXTRAS = ["matplotlib", "pandas", "polars"]
+EXTRAS = ["matplotlib", "numpyro", "pandas", "polars", "pooch", "rich", "typer", "xgboost"]
 
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 
