@@ -17,6 +17,7 @@ from pathlib import Path
 from benchmarks.figures import Context, Figure, at_most
 from benchmarks.synthetic import Problem, make_problem
 from polyfid import MultiFidelityClassifier
+from polyfid.model import default_kernel
 
 
 def run(context: Context) -> list[Figure]:
@@ -51,7 +52,8 @@ def peak_bytes() -> int:
 
 
 def _fit(problem: Problem, scheme: str) -> None:
-    model = MultiFidelityClassifier(inference=scheme, max_iter=2, n_tuning=None)  # type: ignore[arg-type]
+    kernel = default_kernel(problem.x.shape[1])
+    model = MultiFidelityClassifier(kernel, inference=scheme, max_iter=2, n_tuning=None)  # type: ignore[arg-type]
     model.fit(problem.x, problem.y, fidelity=problem.level)
 
 

@@ -24,7 +24,7 @@ def run(context: Context) -> list[Figure]:
     train, mixed = make_problem(N_TRAIN), make_problem(N_TRAIN, n_levels=2)
     one = MultiFidelityClassifier(scaled_rbf(), standardize=False, prior=None)
     one.fit(train.x, train.y)
-    two = MultiFidelityClassifier().fit(mixed.x, mixed.y, fidelity=mixed.level)
+    two = MultiFidelityClassifier(scaled_rbf()).fit(mixed.x, mixed.y, fidelity=mixed.level)
     peer = GaussianProcessClassifier(1.0 * RBF(1.0)).fit(train.x, train.y)
     calls = {
         "sklearn": partial(peer.predict_proba, new),

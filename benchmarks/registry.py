@@ -12,6 +12,7 @@ from benchmarks import (
     paper,
     predict,
     quality,
+    structures,
 )
 from benchmarks.figures import Context, Figure
 
@@ -23,4 +24,5 @@ BENCHMARKS: dict[str, Callable[[Context], list[Figure]]] = {
     "memory": memory.run,
     "paper": paper.run,
     "quality": quality.run,
+    "structures": structures.run,
 }

@@ -52,6 +52,7 @@ SETTINGS = Settings(
     rho_bounds=(-10.0, 10.0),
     coupling="autoregressive",
     inference="laplace",
+    may_fall_back=False,
     weak_prior=True,
     optimise=True,
     n_restarts=0,

@@ -20,29 +20,30 @@ from polyfid.columns import FidelityColumn, as_table, refuse_other_than_numbers
 from polyfid.data import (
     Levels,
     Points,
-    Scale,
     as_column,
     check_rows,
     encode_levels,
     is_missing,
     order_levels,
     read_weights,
+    settled,
     sort_rows,
 )
+from polyfid.features import AsGiven, FeatureMap, Standardised
 from polyfid.inference import SCHEMES
 from polyfid.kernels import RBF, Constant, Kernel
 from polyfid.kernels.base import as_kernel
 from polyfid.likelihoods import Likelihood, Logit, NoisyLogit
-from polyfid.logistic import expected_sigmoid, log_expected_sigmoid
+from polyfid.mixture import Member, Mixture
 from polyfid.model import (
     BinaryFit,
     Settings,
     evaluate,
     fit_binary,
-    mean_value,
     tuning_subset,
 )
-from polyfid.summary import FitReport
+from polyfid.structures import Rows, learn, learns_structure
+from polyfid.summary import FitReport, LearntStructure
 
 Array = NDArray[np.float64]
 
@@ -57,7 +58,11 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     kernel : "auto", kernel, or list of kernels
-        "auto": a scaled RBF with one length-scale a feature, softly tied together. One kernel: for
+        "auto": learn the structure. A handful of them is fitted (features standardised, ranked, in
+        a common unit, as directions, indicator columns as categories; one length-scale, softly tied
+        or free ones, a linear part; levels linked, the same, or unrelated) and averaged by
+        evidence; see ``structures_``. (Structure needs ``prior="weak"``, an optimizer and no label
+        noise; without, it is a scaled RBF with length-scales softly tied.) One kernel: for
         every latent process. A list: one a level, for f_0 first, then for the corrections. Kernels
         of `polyfid.kernels` or scikit-learn. A kernel is taken as it is: write
         ``1.0 * RBF()`` for one whose scale is learnt too.
@@ -66,8 +71,11 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
     levels : sequence, optional
         Names of the levels, least trusted first; needed when they do not sort that way and the
         fidelity does not carry an order, as that of `stack_levels` and ordered categories do.
-    inference : {"laplace", "ep", "variational"}
-        Laplace is fastest; the other two give better probabilities.
+    inference : {"auto", "laplace", "ep", "variational"}
+        Laplace is fastest; the other two give better probabilities. "auto" is Laplace for kernels
+        that are given, and EP where structure or label noise is learnt (or Laplace for a structure
+        under which EP does not converge). Structures are tuned with Laplace, and the posterior of
+        each is then found by the scheme.
     n_inducing : "auto" or None
         Inference is exact.
     prior : {"weak", None}
@@ -84,7 +92,7 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
         Relative tolerance of the optimiser.
     standardize : bool
         Bring every feature to mean 0 and standard deviation 1 first. Length-scales are then in
-        standard deviations.
+        standard deviations. With ``kernel="auto"``, False also keeps features from being warped.
     fidelity_feature : int or str, optional
         The column of X that holds the fidelity, instead of the argument of `fit`. New rows may
         come with it (then they are predicted at that level) or without.
@@ -102,7 +110,7 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
         With more rows than this, hyper-parameters are tuned on a sample (of all levels, small
         ones whole); the posterior uses all rows. None: always all.
     n_jobs : int, optional
-        Processes for starts, or for classes if there are more than two.
+        Processes for structures or starts, or for classes if there are more than two.
     random_state : int, RandomState or None
         For restarts, the tuning sample and posterior samples.
     verbose : int
@@ -113,6 +121,9 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
     classes_ : array
     levels_ : tuple
         Names of the levels, least trusted first.
+    structures_ : list of LearntStructure
+        The structures that were averaged, heaviest first, with their weights. ``rho_``,
+        ``kernels_``, ``theta_`` and the evidence are those of the heaviest.
     rho_ : array of shape (n_levels - 1,)
         How each level's latent function follows the one below it.
     kernels_ : list of kernels
@@ -130,8 +141,8 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
     report_ : FitReport
         What happened; print it.
     n_features_in_, feature_names_in_
-        With more than two classes ``rho_``, ``kernels_``, ``theta_`` and ``n_iter_`` are lists, an
-        entry a class.
+        With more than two classes ``rho_``, ``kernels_``, ``theta_``, ``n_iter_`` and
+        ``structures_`` are lists, an entry a class; so is ``theta_names_`` where they differ.
 
     References
     ----------
@@ -166,7 +177,7 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
         *,
         rho: float | Sequence[float] = 1.0,
         levels: Iterable[Any] | None = None,
-        inference: Literal["laplace", "ep", "variational"] = "laplace",
+        inference: Literal["auto", "laplace", "ep", "variational"] = "auto",
         n_inducing: str | None = "auto",
         prior: Literal["weak"] | None = "weak",
         optimizer: Literal["lbfgs"] | None = "lbfgs",
@@ -259,6 +270,8 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
         annotators, group = self._read_annotators(annotator, n)
         there = weight > 0.0
         x, weight, level, group = x[there], weight[there], level[there], group[there]
+        if self.standardize:
+            x = settled(x)  # or rounding errors become a feature
         classes, code = np.unique(labels[there], return_inverse=True)
         if len(classes) < 2:
             raise ValueError(
@@ -279,31 +292,41 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
         first = order[starts]
         x, level, code, group = x[first], level[first], code[first], group[first]
         weight = np.add.reduceat(weight[order], starts)
-        scale = Scale.of(x, weight) if self.standardize else Scale.none(x.shape[1])
-        points = Points(scale(x), level)
+        features: FeatureMap = AsGiven.of(x, weight)
+        if self.standardize:
+            features = Standardised.of(x, weight)
+        points = Points(np.ascontiguousarray(features(x)), level)
         subset = tuning_subset(level, self.n_tuning, rng) if settings.optimise else None
         seeds = rng.randint(2**31 - 1, size=len(classes))
         jobs = settings.n_jobs
         if len(classes) > 2:  # processes go to the classes, not to the starts within one
             settings = replace(settings, n_jobs=None)
 
-        def one(positive: int) -> BinaryFit:
+        def one(positive: int) -> Mixture:
             signs = np.where(code == positive, 1.0, -1.0)
             likelihood = self._likelihood(signs, weight, level, group, len(levels))
             seed = np.random.RandomState(seeds[positive])
-            return fit_binary(points, likelihood, len(levels), settings, seed, subset)
+            if learns_structure(settings, likelihood):
+                rows = Rows(x, level, likelihood)
+                return learn(rows, weight, self.standardize, len(levels), settings, seed, subset)
+            fit = fit_binary(points, likelihood, len(levels), settings, seed, subset)
+            return Mixture((Member("kernel as given", features, fit),))
 
         if len(classes) == 2:
-            fits = [one(1)]
+            mixtures = [one(1)]
         else:
             pool = Parallel(n_jobs=jobs, prefer="processes")
-            fits = list(pool(delayed(one)(k) for k in range(len(classes))))
+            mixtures = list(pool(delayed(one)(k) for k in range(len(classes))))
 
         self.classes_, self.levels_, self.annotators_ = classes, levels, annotators
-        self._fits, self._scale, self._fidelity_column = fits, scale, column
-        self._inference = self.inference
+        self._mixtures, self._fidelity_column = mixtures, column
         self._publish(counts, notes)
         return self
+
+    @property
+    def _fits(self) -> list[BinaryFit]:
+        """The heaviest model of each class, or the one model of two classes."""
+        return [m.best.fit for m in self._mixtures]
 
     def _publish(self, counts: NDArray[np.intp], notes: list[str]) -> None:
         """Set the fitted attributes that follow from the fits and warn of what went wrong."""
@@ -314,16 +337,18 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
         kernels = [list(f.prior.kernels) for f in fits]
         self.kernels_ = kernels[0] if single else kernels
         self.theta_ = fits[0].theta if single else [f.theta for f in fits]
-        self.theta_names_ = fits[0].theta_names
+        names = [f.theta_names for f in fits]
+        self.theta_names_ = names[0] if len(set(names)) == 1 else names
+        structures = [LearntStructure.of(m) for m in self._mixtures]
+        self.structures_ = structures[0] if single else structures
         self.log_marginal_likelihood_value_ = float(np.mean([f.log_evidence for f in fits]))
         n_iter = [1 if f.optimum is None else f.optimum.best.n_evaluations for f in fits]
         self.n_iter_ = n_iter[0] if single else n_iter
         self.report_ = FitReport.of(
-            fits,
+            self._mixtures,
             self.levels_,
             self.classes_,
             counts,
-            self.inference,
             notes,
             getattr(self, "feature_names_in_", None),
         )
@@ -337,7 +362,7 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
 
     def _settings(self, levels: Levels) -> Settings:
         """Check the parameters and say what they come to."""
-        _check_choice("inference", self.inference, tuple(SCHEMES))
+        _check_choice("inference", self.inference, ("auto", *SCHEMES))
         _check_choice("prior", self.prior, ("weak", None))
         _check_choice("optimizer", self.optimizer, ("lbfgs", None))
         _check_choice("coupling", self.coupling, ("autoregressive", "coregional"))
@@ -352,15 +377,20 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
         _check_count("max_iter", self.max_iter, 1)
         if self.n_tuning is not None:
             _check_count("n_tuning", self.n_tuning, 1, " or None")
+        kernels = self._kernels(levels)
+        inference: str = self.inference
+        if inference == "auto":
+            inference = "ep" if kernels is None or self.label_noise is not None else "laplace"
         (tol,) = _read_numbers("tol", self.tol, 1, "one number from 0")
         if tol < 0.0:
             raise ValueError(f"tol must be one number from 0, got {self.tol!r}")
         return Settings(
-            kernels=self._kernels(levels),
+            kernels=kernels,
             rho=self._rho(len(levels)),
             rho_bounds=self._rho_bounds(),
             coupling=self.coupling,
-            inference=self.inference,
+            inference=inference,
+            may_fall_back=self.inference == "auto",
             weak_prior=self.prior == "weak",
             optimise=self.optimizer is not None,
             n_restarts=int(self.n_restarts),
@@ -511,8 +541,8 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
         check_rows("annotator", group, n)
         return names, np.asarray(group, dtype=np.intp)
 
-    def _new_points(self, X: Any, fidelity: Any) -> tuple[Points, NDArray[np.intp]]:
-        """Points sorted by level, and where each input row went."""
+    def _new_rows(self, X: Any, fidelity: Any) -> tuple[Array, NDArray[np.intp], NDArray[np.intp]]:
+        """Features and levels of new rows sorted by level, and where each input row went."""
         check_is_fitted(self, "report_")
         if self._fidelity_column is not None:
             X, column = self._fidelity_column.split_if_there(as_table(X), self.n_features_in_)
@@ -525,8 +555,8 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
         else:
             level = encode_levels(fidelity, self.levels_)
             check_rows("fidelity", level, len(x))
-        points, order = Points.sort(self._scale(x), level)
-        return points, np.argsort(order)
+        order = np.argsort(level, kind="stable")
+        return x[order], level[order], np.argsort(order)
 
     # --------------------------------------------------------------- predicting
 
@@ -535,11 +565,8 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "report_")
         if len(self.classes_) > 2:
             return np.asarray(self.classes_[np.argmax(self.predict_proba(X, fidelity), axis=1)])
-        points, back = self._new_points(X, fidelity)
-        # Over one half exactly where the latent mean is positive: no variance is needed.
-        return np.asarray(
-            self.classes_[(self._fits[0].posterior.mean(points)[back] > 0.0).astype(int)]
-        )
+        x, level, back = self._new_rows(X, fidelity)
+        return np.asarray(self.classes_[self._mixtures[0].positive(x, level)[back].astype(int)])
 
     def predict_proba(self, X: Any, fidelity: Any = None) -> Array:
         """Class probabilities (n, n_classes), in the order of ``classes_``.
@@ -551,16 +578,11 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
             Which level's label to predict; the top level by default. With ``label_noise``, the
             label before it is flipped.
         """
-        mean, variance = self.latent_mean_and_variance(X, fidelity)
-        if mean.ndim == 1:
-            small = expected_sigmoid(-np.abs(mean), variance)
-            # The smaller of the two keeps its digits; so do the sum and the order of the columns.
-            up = mean > 0.0
-            return np.column_stack(
-                [np.where(up, small, 1.0 - small), np.where(up, 1.0 - small, small)]
-            )
-        p = expected_sigmoid(mean.ravel(), variance.ravel()).reshape(mean.shape)
-        p = np.maximum(p, np.finfo(float).tiny)
+        x, level, back = self._new_rows(X, fidelity)
+        parts = [m.probabilities(x, level) for m in self._mixtures]
+        if len(parts) == 1:
+            return np.stack(parts[0], axis=1)[back]
+        p = np.maximum(np.stack([up for _, up in parts], axis=1)[back], np.finfo(float).tiny)
         return np.asarray(p / p.sum(axis=1, keepdims=True))
 
     def predict_log_proba(self, X: Any, fidelity: Any = None) -> Array:
@@ -568,18 +590,17 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "report_")
         if len(self.classes_) > 2:
             return np.log(self.predict_proba(X, fidelity))
-        mean, variance = self.latent_mean_and_variance(X, fidelity)
-        return np.column_stack(
-            [log_expected_sigmoid(-mean, variance), log_expected_sigmoid(mean, variance)]
-        )
+        x, level, back = self._new_rows(X, fidelity)
+        return np.stack(self._mixtures[0].log_probabilities(x, level), axis=1)[back]
 
     def latent_mean_and_variance(self, X: Any, fidelity: Any = None) -> tuple[Array, Array]:
         """Posterior mean and variance of the latent function, (n,) each.
 
-        With more than two classes (n, n_classes), one latent function a class.
+        With more than two classes (n, n_classes), one latent function a class. Where structures
+        are averaged, these are moments of the mixture of their posteriors.
         """
-        points, back = self._new_points(X, fidelity)
-        parts = [f.posterior.mean_and_variance(points) for f in self._fits]
+        x, level, back = self._new_rows(X, fidelity)
+        parts = [m.mean_and_variance(x, level) for m in self._mixtures]
         means, variances = (np.stack([p[i][back] for p in parts], axis=-1) for i in (0, 1))
         return (means[:, 0], variances[:, 0]) if len(parts) == 1 else (means, variances)
 
@@ -588,8 +609,8 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
 
         With more than two classes (n, n_classes) and (n, n, n_classes).
         """
-        points, back = self._new_points(X, fidelity)
-        parts = [f.posterior.mean_and_covariance(points) for f in self._fits]
+        x, level, back = self._new_rows(X, fidelity)
+        parts = [m.mean_and_covariance(x, level) for m in self._mixtures]
         means = np.stack([m[back] for m, _ in parts], axis=-1)
         covariances = np.stack([c[np.ix_(back, back)] for _, c in parts], axis=-1)
         return (means[:, 0], covariances[..., 0]) if len(parts) == 1 else (means, covariances)
@@ -611,28 +632,29 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
         (10, 3)
         """
         _check_count("n_samples", n_samples, 1)
-        points, back = self._new_points(X, fidelity)
+        x, level, back = self._new_rows(X, fidelity)
         rng = check_random_state(self.random_state if random_state is None else random_state)
-        parts = [f.posterior.sample(points, n_samples, rng)[back] for f in self._fits]
+        parts = [m.sample(x, level, n_samples, rng)[back] for m in self._mixtures]
         return parts[0] if len(parts) == 1 else np.stack(parts, axis=-1)
 
     def log_marginal_likelihood(
         self, theta: ArrayLike | None = None, eval_gradient: bool = False
-    ) -> float | tuple[float, Array]:
+    ) -> float | tuple[float, Array | list[Array]]:
         """Approximate log evidence of hyper-parameters on the training rows.
 
         Parameters
         ----------
         theta : array-like, optional
             In the order of ``theta_names_``; logarithms of kernel parameters. The fitted ones by
-            default.
+            default. One vector a class if the classes have different structures.
         eval_gradient : bool
             Also return the gradient.
 
         Returns
         -------
         value, or (value, gradient)
-            Means over classes if there are more than two.
+            Means over classes if there are more than two; the gradient is a list, one vector a
+            class, if the classes have different structures.
         """
         check_is_fitted(self, "report_")
         if theta is None:
@@ -640,15 +662,24 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
                 return self.log_marginal_likelihood_value_
             thetas = [f.theta for f in self._fits]
         else:
-            wanted = f"{len(self.theta_names_)} numbers, {', '.join(self.theta_names_)}"
-            values = _read_numbers("theta", theta, len(self.theta_names_), wanted)
-            thetas = [np.array(values)] * len(self._fits)
-        parts = [
-            evaluate(f, t, self._inference, eval_gradient)
-            for f, t in zip(self._fits, thetas, strict=True)
-        ]
-        mean = mean_value(parts)
-        return (mean.value, mean.gradient) if eval_gradient else mean.value
+            # With several classes one vector for all, or one a class where structures differ.
+            names = [f.theta_names for f in self._fits]
+            alike = isinstance(self.theta_names_, tuple)
+            given = [theta] * len(names) if alike else list(theta)  # type: ignore[arg-type]
+            if len(given) != len(names):
+                raise ValueError(
+                    f"theta must hold one vector a class, {len(names)} in all; got {len(given)}"
+                )
+            thetas = [
+                np.array(_read_numbers("theta", t, len(n), f"{len(n)} numbers, {', '.join(n)}"))
+                for t, n in zip(given, names, strict=True)
+            ]
+        parts = [evaluate(f, t, eval_gradient) for f, t in zip(self._fits, thetas, strict=True)]
+        value = float(np.mean([p.value for p in parts]))
+        if not eval_gradient:
+            return value
+        slopes = [p.gradient / len(parts) for p in parts]
+        return value, np.sum(slopes, axis=0) if isinstance(self.theta_names_, tuple) else slopes
 
     # ------------------------------------------------------------------ showing
 

@@ -53,12 +53,10 @@ class Scale:
         share = weight / weight.sum()
         centre = share @ x
         # Relative to the largest deviation, so that squares neither overflow nor vanish.
-        reach = np.abs(x - centre).max(axis=0)
-        # A constant column has deviations of rounding errors only.
-        reach = np.where(reach <= 1e-13 * np.abs(x).max(axis=0), 0.0, reach)
+        reach = np.where(varies(x), np.abs(x - centre).max(axis=0), 0.0)
         shape = np.divide(x - centre, reach, out=np.ones_like(x), where=reach > 0.0)
         spread = np.where(reach > 0.0, reach, 1.0) * np.sqrt(share @ np.square(shape))
-        return cls(centre, spread)
+        return cls(np.where(reach > 0.0, centre, x[0]), spread)  # constants become exactly zero
 
     @classmethod
     def none(cls, n_features: int) -> Scale:
@@ -67,6 +65,22 @@ class Scale:
 
     def __call__(self, x: Array) -> Array:
         return (x - self.centre) / self.spread
+
+
+def varies(x: Array) -> NDArray[np.bool_]:
+    """Which columns vary, and by more than rounding errors, (d,)."""
+    return np.asarray(np.ptp(x, axis=0) > 1e-13 * np.abs(x).max(axis=0))
+
+
+def settled(x: Array) -> Array:
+    """Columns that vary by rounding errors only made constant, the others as they are."""
+    return np.where(varies(x), x, x.min(axis=0))
+
+
+def root_mean_square(values: Array) -> float:
+    """Of numbers that are not all zero; their squares may overflow or vanish."""
+    largest = np.abs(values).max()
+    return float(largest * np.sqrt(np.mean(np.square(values / largest))))
 
 
 def sort_rows(*columns: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -34,6 +33,7 @@ class Settings:
     rho_bounds: tuple[float, float] | str
     coupling: str
     inference: str
+    may_fall_back: bool  # to Laplace, where the scheme does not converge
     weak_prior: bool
     optimise: bool
     n_restarts: int
@@ -60,6 +60,7 @@ class BinaryFit:
     optimum: Optimum | None
     theta_names: tuple[str, ...]
     tuned_on: int
+    scheme: str
 
     @property
     def prior(self) -> Prior:
@@ -163,27 +164,39 @@ def fit_binary(
     scheme.check(likelihood)
     prior = make_prior(settings, points.x.shape[1], n_levels)
     evidence = Evidence(prior, likelihood, points, scheme)
-    theta, optimum = evidence.theta, None
-    if settings.optimise and len(theta):
+    optimum = None
+    if settings.optimise and len(evidence.theta):
         tuned = evidence
         if subset is not None:
             part = Points(points.x[subset], points.level[subset])
             tuned = Evidence(prior, likelihood.take(subset), part, scheme)
         with suitable_threads(len(tuned.points)):
             optimum = tune(tuned, settings, rng)
-        theta = optimum.theta
-    with suitable_threads(len(points)):
+    fit = infer(evidence, optimum)
+    return fit if subset is None else replace(fit, tuned_on=len(subset))
+
+
+def infer(evidence: Evidence, optimum: Optimum | None) -> BinaryFit:
+    """The posterior of the rows at the best hyper-parameters found, or at those given."""
+    theta = evidence.theta if optimum is None else optimum.theta
+    with suitable_threads(len(evidence.points)):
         covariance, likelihood, fixed = evidence.fixed(theta)
-    posterior = Posterior.from_belief(covariance.prior, points, fixed.belief)
-    tuned_on = len(points) if subset is None else len(subset)
+    posterior = Posterior.from_belief(covariance.prior, evidence.points, fixed.belief)
     return BinaryFit(
-        posterior, likelihood, fixed.log_z, fixed.report, optimum, evidence.theta_names, tuned_on
+        posterior,
+        likelihood,
+        fixed.log_z,
+        fixed.report,
+        optimum,
+        evidence.theta_names,
+        len(evidence.points),
+        evidence.scheme.name,
     )
 
 
-def evaluate(fit: BinaryFit, theta: Array, inference: str, gradient: bool) -> Value:
+def evaluate(fit: BinaryFit, theta: Array, gradient: bool) -> Value:
     """The log evidence of other hyper-parameters on the rows of a fit."""
-    evidence = Evidence(fit.prior, fit.likelihood, fit.posterior.points, SCHEMES[inference])
+    evidence = Evidence(fit.prior, fit.likelihood, fit.posterior.points, SCHEMES[fit.scheme])
     with suitable_threads(len(evidence.points)):
         return evidence(theta, gradient)
 
@@ -201,12 +214,3 @@ def tuning_subset(
         chosen.append(rng.permutation(np.nonzero(level == t)[0])[:quota])
         room -= quota
     return np.sort(np.concatenate(chosen))
-
-
-def mean_value(values: Sequence[Value]) -> Value:
-    """The mean of several evidences (one a class), gradients included."""
-    return Value(
-        float(np.mean([v.value for v in values])),
-        np.mean([v.gradient for v in values], axis=0),
-        values[0].report,
-    )

@@ -221,6 +221,7 @@ class Autoregressive(Prior):
     kernels : one kernel a level, that of f_0 first, then those of the corrections delta_t.
     rho : one coefficient a step, (n_levels - 1,).
     rho_bounds : (low, high) or "fixed".
+    rho_prior : mean and standard deviation of what is plausible for rho.
 
     Examples
     --------
@@ -234,6 +235,8 @@ class Autoregressive(Prior):
     kernels: tuple[Kernel, ...]
     rho: tuple[float, ...] = ()
     rho_bounds: tuple[float, float] | str = (-10.0, 10.0)
+    # Cheap labels are expected to point the right way, and may well not.
+    rho_prior: tuple[float, float] = (1.0, 0.75)
 
     def __post_init__(self) -> None:
         rho = tuple(float(r) for r in np.atleast_1d(np.asarray(self.rho, dtype=float)))
@@ -277,9 +280,9 @@ class Autoregressive(Prior):
         return tuple(f"rho[{t}]" for t in range(1, len(self.kernels)))
 
     def mixing_prior(self) -> HyperPrior:
-        # Cheap labels are expected to point the right way, and may well not.
         n = len(self.mixing_theta)
-        return HyperPrior.independent([1.0] * n, [0.75] * n)
+        mean, sd = self.rho_prior
+        return HyperPrior.independent([mean] * n, [sd] * n)
 
     @property
     def mirrors(self) -> range:

@@ -10,11 +10,63 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from polyfid.kernels import Kernel
 from polyfid.likelihoods import NoisyLogit
+from polyfid.mixture import Mixture
 from polyfid.model import BinaryFit
 from polyfid.prior import Prior
 
 _INFERENCE = {"laplace": "Laplace", "ep": "expectation propagation", "variational": "variational"}
+
+
+@dataclass(frozen=True)
+class LearntStructure:
+    """A structure among those that were averaged.
+
+    Attributes
+    ----------
+    name : str
+        In words.
+    weight : float
+        Its share in the average.
+    log_evidence : float
+        With hyper-parameters integrated out (NaN for a structure that was given).
+    log_marginal_likelihood : float
+        At the tuned hyper-parameters.
+    rho : tuple of float
+    kernels : tuple of kernels
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyfid import MultiFidelityClassifier
+    >>> X = np.linspace(-1, 1, 12)[:, None]
+    >>> model = MultiFidelityClassifier().fit(X, X[:, 0] > 0)
+    >>> round(sum(s.weight for s in model.structures_), 6)
+    1.0
+    """
+
+    name: str
+    weight: float
+    log_evidence: float
+    log_marginal_likelihood: float
+    rho: tuple[float, ...]
+    kernels: tuple[Kernel, ...]
+
+    @classmethod
+    def of(cls, mixture: Mixture) -> list[LearntStructure]:
+        """Those of a mixture, heaviest first."""
+        return [
+            cls(
+                m.name,
+                m.weight,
+                m.log_evidence,
+                m.fit.log_evidence,
+                tuple(getattr(m.fit.prior, "rho", ())),
+                m.fit.prior.kernels,
+            )
+            for m in mixture.members
+        ]
 
 
 @dataclass(frozen=True)
@@ -53,23 +105,23 @@ class FitReport:
     @classmethod
     def of(
         cls,
-        fits: Sequence[BinaryFit],
+        mixtures: Sequence[Mixture],
         levels: tuple[Any, ...],
         classes: NDArray[Any],
         counts: NDArray[np.intp],
-        inference: str,
         notes: Sequence[str],
         feature_names: Sequence[str] | None,
     ) -> FitReport:
         """The report of a fit, or of one fit a class."""
         lines = [("levels" if len(levels) > 1 else "data", _levels(counts, levels, classes))]
         problems: list[str] = []
-        for k, fit in enumerate(fits):
-            who = "" if len(fits) == 1 else f"class {classes[k]}: "
-            story = _story(fit, levels, feature_names)
-            story.append(("inference", f"{_INFERENCE[inference]}, {fit.inference}"))
+        for k, mixture in enumerate(mixtures):
+            who = "" if len(mixtures) == 1 else f"class {classes[k]}: "
+            fit = mixture.best.fit
+            story = _structures(mixture) + _story(fit, levels, feature_names)
+            story.append(("inference", f"{_INFERENCE[fit.scheme]}, {fit.inference}"))
             lines += [(who + head, text) for head, text in story]
-            problems += [who + p for p in _problems(fit, inference)]
+            problems += [who + p for p in _problems(fit)]
         lines += [("note", n) for n in notes]
         lines += [("warning", p) for p in problems]
         return cls(counts, not problems, tuple(problems), tuple(notes), tuple(lines))
@@ -105,6 +157,13 @@ def _levels(counts: NDArray[np.intp], levels: tuple[Any, ...], classes: NDArray[
         return one(counts[0])
     lines = [f"{name}: {one(row)}" for name, row in zip(levels, counts, strict=True)]
     return "\n".join([*lines, "(least trusted first)"])
+
+
+def _structures(mixture: Mixture) -> list[tuple[str, str]]:
+    if len(mixture.members) == 1 and np.isnan(mixture.best.log_evidence):
+        return []
+    words = "\n".join(f"{m.weight:4.0%}  {m.name}" for m in mixture.members)
+    return [("structures", words + "\n(what follows is of the first)")]
 
 
 def _story(
@@ -176,11 +235,11 @@ def _noise(likelihood: NoisyLogit, levels: tuple[Any, ...]) -> str:
     )
 
 
-def _problems(fit: BinaryFit, inference: str) -> list[str]:
+def _problems(fit: BinaryFit) -> list[str]:
     problems = []
     if not fit.inference.converged:
         other = "laplace" if fit.likelihood.log_concave else "ep"
-        other = f'inference="{other}", or ' if other != inference else ""
+        other = f'inference="{other}", or ' if other != fit.scheme else ""
         problems.append(
             f"inference did not converge at the final hyper-parameters ({fit.inference}; the "
             "distance is in posterior standard deviations of the latent values, and a small one "

@@ -38,6 +38,9 @@ LEAVES = {
     "rbf fixed": RBF(1.4, "fixed"),
     "rbf ard": RBF(FOUR),
     "rbf ard asked for": RBF(1.4, ard=True),
+    "rbf ard free": RBF(FOUR, ard="free"),
+    "rbf ard free asked for": RBF(1.4, ard="free"),
+    "rbf columns ard free": RBF(1.4, ard="free", columns=(3, 1)),
     "rbf ard fixed": RBF(FOUR, "fixed"),
     "rbf ard bounds a column": RBF(FOUR, EACH),
     "rbf column": RBF(1.4, columns=(2,)),
@@ -61,6 +64,7 @@ LEAVES = {
     "linear columns ard": Linear(TWO, columns=(3, 1)),
     "categorical": Categorical(1.4),
     "categorical ard": Categorical(FOUR),
+    "categorical ard free": Categorical(1.4, ard="free"),
     "categorical ard fixed": Categorical(FOUR, "fixed"),
     "categorical columns": Categorical(1.4, columns=(2, 3)),
     "categorical columns ard": Categorical(TWO, columns=(2, 3)),
@@ -287,6 +291,17 @@ def test_ard_takes_the_number_of_columns_from_the_data():
     assert RBF(2.0, ard=True).for_features(3) == RBF((2.0, 2.0, 2.0))
     assert RBF(2.0, ard=True, columns=(0, 2)).for_features(3) == RBF((2.0, 2.0), columns=(0, 2))
     assert (3.0 * RBF(2.0, ard=True)).for_features(2) == 3.0 * RBF((2.0, 2.0))
+    assert RBF(2.0, ard="free").for_features(2) == RBF((2.0, 2.0), ard="free")
+
+
+def test_free_length_scales_differ_in_their_prior_only():
+    free, tied = (RBF(1.4, ard=a).for_features(4) for a in ("free", True))
+    assert free != tied
+    np.testing.assert_array_equal(free(X), tied(X))
+    assert free.theta_names == tied.theta_names
+    assert free.with_theta(free.theta + 0.1).ard == "free"
+    assert repr(free) == "RBF(length_scale=(1.4, 1.4, 1.4, 1.4), ard='free')"
+    assert Matern(1.4, nu=0.5, ard="free") == Matern12(1.4, ard="free")
 
 
 @pytest.mark.parametrize(
@@ -365,6 +380,8 @@ def test_numbers_are_constants():
         (lambda: RBF(1.0, "free"), r'or "fixed"; got \'free\''),
         (lambda: RBF(1.0, EACH), r"has 4 pairs for 1 value\(s\) of length_scale; give one pair"),
         (lambda: RBF(TWO, EACH), r"has 4 pairs for 2 value\(s\) of length_scale; give one pair"),
+        (lambda: RBF(ard="loose"), r'RBF\(ard=\) must be False, True or "free"; got \'loose\''),
+        (lambda: RBF(ard=None), r'RBF\(ard=\) must be False, True or "free"; got None'),
         (lambda: RBF(columns=(1, 1)), r"columns of RBF must be distinct indices from 0"),
         (lambda: RBF(columns=(-1,)), r"columns of RBF must be distinct indices from 0"),
         (lambda: RBF(columns=()), r"columns of RBF must be distinct indices from 0"),

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from polyfid.data import Scale, root_mean_square, varies
 from polyfid.hyperprior import HyperPrior
 from polyfid.kernels.pairs import Pairs
 
@@ -27,8 +28,8 @@ Bounds = tuple[float, float] | tuple[tuple[float, float], ...] | Literal["fixed"
 DEFAULT_BOUNDS = (1e-5, 1e5)
 
 #: Weak priors let a kernel's length-scales move together by a factor of about e, and each of them
-#: away from the others by a third of that on the logarithmic scale.
-SHARED_SD, OWN_SD = 1.0, 0.3
+#: away from the others by a third of that on the logarithmic scale, or as much if they are free.
+SHARED_SD, OWN_SD, FREE_SD = 1.0, 0.3, 1.0
 
 
 class Kernel(ABC):
@@ -215,11 +216,12 @@ class Columnwise(Leaf):
 
     length_scale: float | tuple[float, ...] = 1.0
     length_scale_bounds: Bounds = DEFAULT_BOUNDS
-    ard: bool = False
+    ard: bool | Literal["free"] = False
     columns: tuple[int, ...] | None = None
 
     _hyper: ClassVar[tuple[str, ...]] = ("length_scale",)
     _by_column: ClassVar[tuple[str, ...]] = ("length_scale",)
+    _length_sd: ClassVar[float] = 1.0  # how much wider than usual length-scales spread
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -236,7 +238,12 @@ class Columnwise(Leaf):
                     f"{type(self).__name__} has {len(columns)} columns and "
                     f"{np.size(self.length_scale)} length-scales; give one a column, or one number"
                 )
-        object.__setattr__(self, "ard", bool(self.ard or np.ndim(self.length_scale)))
+        if self.ard not in (False, True, "free"):
+            raise ValueError(
+                f'{type(self).__name__}(ard=) must be False, True or "free"; got {self.ard!r}'
+            )
+        if self.ard != "free":
+            object.__setattr__(self, "ard", bool(self.ard or np.ndim(self.length_scale)))
 
     def for_features(self, n_features: int) -> Self:
         count = n_features if self.columns is None else len(self.columns)
@@ -259,13 +266,18 @@ class Columnwise(Leaf):
     def _weak_prior_of(self, name: str, x: Array) -> HyperPrior:
         if name != "length_scale":
             return super()._weak_prior_of(name, x)
-        spread = (x if self.columns is None else x[:, self.columns]).std(axis=0)
-        typical = np.log(self._typical_length(len(spread))) + np.log(
-            np.where(spread > 0.0, spread, 1.0)
-        )
+        chosen = x if self.columns is None else x[:, self.columns]
+        spread = Scale.of(chosen, np.ones(len(chosen))).spread  # 1 of a constant column
+        typical = np.log(self._typical_length(len(spread)))
+        wide, own = self._length_sd * SHARED_SD, self._length_sd * OWN_SD
         if np.ndim(self.length_scale) == 0:
-            return HyperPrior.independent([float(typical.mean())], [SHARED_SD])
-        return HyperPrior.tied(typical, SHARED_SD, OWN_SD)
+            # Distances are what the widest columns make of them, and constant ones nothing.
+            moving = np.where(varies(chosen), spread, 0.0)
+            common = root_mean_square(moving if moving.any() else spread)
+            return HyperPrior.independent([float(typical + np.log(common))], [wide])
+        if self.ard == "free":
+            own = self._length_sd * FREE_SD
+        return HyperPrior.tied(typical + np.log(spread), wide, own)
 
     def _typical_length(self, n_columns: int) -> float:
         """A plausible length-scale, in standard deviations of the columns."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,9 @@ class Categorical(Columnwise):
     >>> Categorical(1.0)([[0, 1]], [[0, 2], [3, 2]]).round(4)
     array([[0.3679, 0.1353]])
     """
+
+    # The distance goes by 1 / length_scale, not by its square, so that length-scales spread wider.
+    _length_sd: ClassVar[float] = 1.5
 
     def vjp(self, pairs: Pairs) -> tuple[Array, Pullback]:
         if np.ndim(self.length_scale) == 0:

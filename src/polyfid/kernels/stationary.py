@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,9 +62,10 @@ class RBF(Stationary):
     length_scale : float or sequence of float
         One number for all columns, or one a column (ARD).
     length_scale_bounds : (low, high) or "fixed"
-    ard : bool
+    ard : bool or "free"
         One length-scale a column, all starting at ``length_scale``; the number of columns is
-        taken from the data.
+        taken from the data. The weak prior of the estimator ties them softly together, or leaves
+        them "free" to part.
     columns : sequence of int, optional
         The columns the kernel looks at; all by default.
 
@@ -163,7 +164,7 @@ def Matern(
     nu: float = 1.5,
     *,
     length_scale_bounds: Bounds = DEFAULT_BOUNDS,
-    ard: bool = False,
+    ard: bool | Literal["free"] = False,
     columns: Sequence[int] | None = None,
 ) -> Stationary:
     """The Matern kernel of smoothness ``nu``: 0.5, 1.5, 2.5 or inf (the RBF).

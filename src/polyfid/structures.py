@@ -1,0 +1,384 @@
+"""Learning the structure of a model: which features a kernel sees, its form, the link of levels.
+
+A handful of structures is fitted, and their predictions are averaged by evidence, in which the
+hyper-parameters are integrated out (`polyfid.occam`). No structure is right for all data: skewed
+columns want ranks, columns of one unit want to keep their proportions, a few relevant columns want
+length-scales of their own, and with 75 trusted labels a length-scale a column is often too much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+
+from polyfid.data import Points
+from polyfid.evidence import Evidence
+from polyfid.features import (
+    AsGiven,
+    Coded,
+    FeatureMap,
+    Ranked,
+    SharedUnit,
+    Standardised,
+    UnitRows,
+)
+from polyfid.hyperprior import HyperPrior
+from polyfid.inference import SCHEMES
+from polyfid.kernels import RBF, Categorical, Constant, Kernel, Linear
+from polyfid.likelihoods import Likelihood
+from polyfid.linalg import NotPositiveDefinite, suitable_threads
+from polyfid.mixture import Member, Mixture
+from polyfid.model import (
+    BinaryFit,
+    Settings,
+    infer,
+    make_hyperprior,
+    make_prior,
+    starting_points,
+    tuning_subset,
+)
+from polyfid.occam import log_occam
+from polyfid.prior import Autoregressive, Prior
+from polyfid.tuning import Optimum, maximise
+
+Array = NDArray[np.float64]
+
+#: Log evidences are divided by this before they become weights: they are approximate, and
+#: structures fail in different places, so that an average that is too sure of one loses by it.
+TEMPERATURE = 2.0
+#: Structures of less weight than this are left out of the average.
+NEGLIGIBLE = 0.01
+#: Structures are tuned to this relative tolerance, some hundredths of a log evidence.
+TOLERANCE = 1e-4
+#: With more rows than this, structures are compared on a sample, and only the leading ones, at
+#: most this many, are tuned on more.
+N_SCOUT, N_LEADERS = 600, 3
+#: How much more one structure may gain than another by what comes after the climb.
+_LENIENCE = 3.0
+#: The leading structures whose special cases are tried.
+N_SPECIALISED = 2
+
+#: The kernel of a correction that is not there.
+ABSENT = Constant(1e-6, "fixed")
+
+FORMS = {
+    "isotropic": "one length-scale",
+    "soft": "length-scales softly tied",
+    "free": "free length-scales",
+    "linear": "one length-scale and a linear part",
+}
+_ARD: dict[str, bool | Literal["free"]] = {"soft": True, "free": "free"}
+LINKS = {
+    "linked": "",
+    "same": "one function at all levels",
+    "apart": "levels unrelated",
+}
+
+
+@dataclass(frozen=True)
+class Structure:
+    """What is decided before hyper-parameters are tuned."""
+
+    features: type[FeatureMap]
+    form: str
+    link: str = "linked"
+
+    def __str__(self) -> str:
+        words = [f"features {self.features.words}", FORMS[self.form], LINKS[self.link]]
+        return ", ".join(filter(None, words))
+
+    def kernel(self, features: FeatureMap, n_columns: int) -> Kernel:
+        """The kernel of a latent process over points of the feature map."""
+        ard = _ARD.get(self.form, False)
+        if isinstance(features, Coded):
+            cut = features.n_numeric
+            kernel: Kernel = Categorical(columns=tuple(range(cut, n_columns)), ard=ard)
+            if cut:
+                kernel = RBF(columns=tuple(range(cut)), ard=ard) * kernel
+        else:
+            kernel = RBF(np.sqrt(n_columns), ard=ard)
+        kernel = Constant(np.exp(1.5)) * kernel
+        return kernel + Linear(np.sqrt(n_columns)) if self.form == "linear" else kernel
+
+    def prior(
+        self, features: FeatureMap, n_columns: int, n_levels: int, settings: Settings
+    ) -> Prior:
+        """The prior with typical hyper-parameters."""
+        kernel = self.kernel(features, n_columns).for_features(n_columns)
+        general = make_prior(replace(settings, kernels=(kernel,) * n_levels), n_columns, n_levels)
+        if self.link == "linked" or not isinstance(general, Autoregressive):
+            return general
+        if self.link == "apart":
+            return replace(general, rho=(0.0,) * (n_levels - 1), rho_bounds="fixed")
+        # One function, of which noisy labels see less: rho is the ratio of the amplitudes.
+        absent = (kernel,) + (ABSENT,) * (n_levels - 1)
+        return replace(general, kernels=absent, rho_prior=(2.0, 1.5))
+
+
+#: The first one is fitted from several starts, the others from where it ended.
+STRUCTURES = (
+    Structure(Standardised, "isotropic"),
+    Structure(Standardised, "soft"),
+    Structure(Standardised, "free"),
+    Structure(Standardised, "linear"),
+    Structure(Ranked, "isotropic"),
+    Structure(Ranked, "free"),
+    Structure(SharedUnit, "isotropic"),
+    Structure(UnitRows, "isotropic"),
+    Structure(UnitRows, "linear"),
+    Structure(Coded, "soft"),
+    Structure(Coded, "free"),
+)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What structures are learnt from; ``x`` as the user gave it, sorted by level."""
+
+    x: Array
+    level: NDArray[np.intp]
+    likelihood: Likelihood
+
+    def take(self, index: NDArray[np.intp] | None) -> Rows:
+        if index is None:
+            return self
+        return Rows(self.x[index], self.level[index], self.likelihood.take(index))
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A structure with tuned hyper-parameters and its evidence."""
+
+    structure: Structure
+    features: FeatureMap
+    prior: Prior
+    hyperprior: HyperPrior
+    optimum: Optimum
+    fit: BinaryFit | None  # None where the structure is out of the race
+    log_evidence: float
+
+    @property
+    def theta(self) -> Array:
+        return self.optimum.theta
+
+    def evidence(self, rows: Rows, inference: str) -> Evidence:
+        """The evidence of rows under the structure."""
+        points = Points(np.ascontiguousarray(self.features(rows.x)), rows.level)
+        return Evidence(self.prior, rows.likelihood, points, SCHEMES[inference])
+
+    @property
+    def gain(self) -> float:
+        """What inference and the Occam factor add to the objective of the climb."""
+        return self.log_evidence - self.optimum.objective
+
+
+def learns_structure(settings: Settings, likelihood: Likelihood) -> bool:
+    """Whether these settings leave the structure open.
+
+    Without a hyper-prior there is no evidence to compare by, and Laplace is what makes so many
+    fits affordable.
+    """
+    return (
+        settings.kernels is None
+        and settings.optimise
+        and settings.weak_prior
+        and likelihood.log_concave
+    )
+
+
+def learn(
+    rows: Rows,
+    weight: Array,
+    standardize: bool,
+    n_levels: int,
+    settings: Settings,
+    rng: np.random.RandomState,
+    subset: NDArray[np.intp] | None = None,
+) -> Mixture:
+    """Fit the structures and average them.
+
+    Parameters
+    ----------
+    rows : Rows
+    weight : ndarray of shape (n,)
+        Multiplicities of the rows, for the feature maps.
+    standardize : bool
+        Whether features may be rescaled and warped.
+    n_levels : int
+    settings : Settings
+    rng : RandomState
+    subset : ndarray, optional
+        The rows that hyper-parameters are tuned on.
+    """
+    maps = _feature_maps(rows.x, weight, standardize)
+    tuning = rows.take(subset)
+    scout = tuning.take(tuning_subset(tuning.level, N_SCOUT, rng))
+    seed = int(rng.randint(2**31 - 1))
+
+    def climb(
+        structure: Structure,
+        on: Rows,
+        start: Candidate | None = None,
+        rival: Candidate | None = None,
+    ) -> Candidate:
+        features = maps[structure.features]
+        return _climb(structure, features, on, n_levels, settings, seed, start, rival)
+
+    first, *others = _worth_trying(maps)
+    pool = Parallel(n_jobs=settings.n_jobs, prefer="processes")
+    lead = climb(first, scout)
+    found = [lead, *pool(delayed(climb)(s, scout, lead, lead) for s in others)]
+    found.sort(key=lambda c: -c.log_evidence)
+    special = [
+        (replace(c.structure, link=link), c)
+        for c in found[:N_SPECIALISED]
+        for link in _special_links(c.prior, rows.level)
+    ]
+    found += pool(delayed(climb)(s, scout, c, c) for s, c in special)
+    if scout is not tuning:
+        leaders = _average(found)[:N_LEADERS]
+        found = list(pool(delayed(climb)(c.structure, tuning, c) for c, _ in leaders))
+
+    members = []
+    for candidate, share in _average(found):
+        fit = candidate.fit
+        if fit is None or len(fit.posterior.points) < len(rows.level):
+            fit = _infer(candidate.evidence(rows, settings.inference), candidate.optimum, settings)
+            fit = replace(fit, tuned_on=len(tuning.level))
+        members.append(
+            Member(str(candidate.structure), candidate.features, fit, share, candidate.log_evidence)
+        )
+    return Mixture(tuple(members))
+
+
+def _feature_maps(x: Array, weight: Array, standardize: bool) -> dict[type[FeatureMap], FeatureMap]:
+    kinds = {s.features for s in STRUCTURES} if standardize else {AsGiven}
+    maps = {kind: kind.of(x, weight) for kind in kinds}
+    return {kind: features for kind, features in maps.items() if features is not None}
+
+
+def _worth_trying(maps: dict[type[FeatureMap], FeatureMap]) -> list[Structure]:
+    """The structures that these feature maps allow, the one to begin with first."""
+    if AsGiven in maps:
+        return [Structure(AsGiven, form) for form in FORMS]
+    # A length-scale a category says more than one an indicator, with a fraction of them.
+    instead = {"soft", "free"} if Coded in maps else set()
+    return [
+        s
+        for s in STRUCTURES
+        if s.features in maps and not (s.features is Standardised and s.form in instead)
+    ]
+
+
+def _special_links(prior: Prior, level: NDArray[np.intp]) -> Sequence[str]:
+    """The special cases that the link of the levels has, if there is one to speak of."""
+    if len(np.unique(level)) < 2 or not isinstance(prior, Autoregressive):
+        return ()
+    if isinstance(prior.rho_bounds, str):
+        return ()
+    low, high = prior.rho_bounds
+    return ("same", "apart") if low <= 0.0 <= high else ("same",)
+
+
+def _climb(
+    structure: Structure,
+    features: FeatureMap,
+    rows: Rows,
+    n_levels: int,
+    settings: Settings,
+    seed: int,
+    start: Candidate | None,
+    rival: Candidate | None,
+) -> Candidate:
+    """Tune a structure with Laplace, and find its evidence under the scheme that is asked for.
+
+    It starts from where another one ended, if there is one, and gives up where it is far behind a
+    rival that has seen the same rows.
+    """
+    rng = np.random.RandomState(seed)
+    points = Points(np.ascontiguousarray(features(rows.x)), rows.level)
+    prior = structure.prior(features, points.x.shape[1], n_levels, settings)
+    evidence = Evidence(prior, rows.likelihood, points, SCHEMES["laplace"])
+    hyperprior = make_hyperprior(prior, rows.likelihood, points, weak=True)
+    with suitable_threads(len(points)):
+        if start is None:
+            starts = starting_points(evidence, hyperprior, settings, rng)
+        else:
+            starts = [_translate(start, evidence, hyperprior)]
+            if structure.form in _ARD and structure.link == "linked":
+                # A few columns that matter may be lost among many: look at shorter ones too.
+                lengths = ["length_scale" in name for name in evidence.theta_names]
+                starts.append(starts[0] - np.where(lengths, 1.0, 0.0))
+        tol = max(settings.tol, TOLERANCE)
+        optimum = maximise(evidence, hyperprior, starts, settings.max_iter, tol)
+        candidate = Candidate(structure, features, prior, hyperprior, optimum, None, -np.inf)
+        if rival is not None and _hopeless(optimum, rival):
+            return candidate
+        try:
+            fit = _infer(evidence.with_scheme(SCHEMES[settings.inference]), optimum, settings)
+            occam = log_occam(evidence, hyperprior, optimum.theta, rng)
+        except NotPositiveDefinite:
+            return candidate
+    log_prior, _ = hyperprior(optimum.theta)
+    log_z = fit.log_evidence
+    if not fit.inference.converged or log_z > 0.0:  # then it means nothing
+        log_z = optimum.objective - log_prior
+    return replace(candidate, fit=fit, log_evidence=log_z + log_prior + occam)
+
+
+def _infer(evidence: Evidence, optimum: Optimum, settings: Settings) -> BinaryFit:
+    """The posterior under the scheme, or under Laplace where it does not settle and may not."""
+    fit = infer(evidence, optimum)
+    if settings.may_fall_back and not (fit.inference.converged and fit.log_evidence <= 0.0):
+        return infer(evidence.with_scheme(SCHEMES["laplace"]), optimum)
+    return fit
+
+
+def _hopeless(optimum: Optimum, other: Candidate) -> bool:
+    """Whether a structure is so far behind another that its weight would be negligible."""
+    reach = optimum.objective + max(other.gain, 0.0) + _LENIENCE
+    return bool(reach < other.log_evidence + TEMPERATURE * np.log(NEGLIGIBLE))
+
+
+def _translate(start: Candidate, evidence: Evidence, hyperprior: HyperPrior) -> Array:
+    """Where another structure's optimum lies in this one's parameters.
+
+    What deviates from the typical value there deviates as much here; parameters that the other
+    one does not have are typical.
+    """
+    names = start.prior.theta_names + evidence.likelihood.theta_names
+    own = dict(zip(names, start.theta - start.hyperprior.mean, strict=True))
+    alike: dict[str, list[float]] = {}
+    for name, value in own.items():
+        alike.setdefault(_kind(name), []).append(value)
+    theta = hyperprior.mean.copy()
+    for i, name in enumerate(evidence.theta_names):
+        if name in own:
+            theta[i] += own[name]
+        elif "linear." not in name:
+            theta[i] += float(np.mean(alike.get(_kind(name), [0.0])))
+    return theta
+
+
+def _kind(name: str) -> str:
+    """The process and the role of a parameter: f[0].rbf.length_scale[3] → f[0] length_scale."""
+    process, *path = name.split(".")
+    return f"{process} {path[-1].partition('[')[0]}" if path else process
+
+
+def _average(found: Sequence[Candidate]) -> list[tuple[Candidate, float]]:
+    """Candidates and their weights, heaviest first, negligible ones left out."""
+    scores = np.array([c.log_evidence for c in found]) / TEMPERATURE
+    if not np.isfinite(scores).any():
+        scores = np.array([c.optimum.objective for c in found])
+    share = np.exp(scores - scores.max())
+    share /= share.sum()
+    keep = share >= min(NEGLIGIBLE, share.max())
+    share = np.where(keep, share, 0.0) / share[keep].sum()
+    order = np.argsort(-share, kind="stable")
+    return [(found[i], float(share[i])) for i in order if keep[i]]

@@ -1,0 +1,235 @@
+"""The Occam factor: exact for a Gaussian evidence, and near the integral of a real one."""
+
+import numpy as np
+import pytest
+from scipy.integrate import simpson
+from tolerances import IDENTITY
+
+from polyfid import occam
+from polyfid.data import Points
+from polyfid.evidence import Evidence
+from polyfid.hyperprior import HyperPrior
+from polyfid.inference import SCHEMES
+from polyfid.kernels import RBF, Constant
+from polyfid.likelihoods import Logit
+from polyfid.model import make_hyperprior
+from polyfid.occam import N_EXACT, log_occam, occam_of_gradient
+from polyfid.prior import Autoregressive
+from polyfid.tuning import maximise
+
+
+def any_matrix(p, seed, rank=None):
+    """A symmetric matrix with no negative eigenvalues, (p, p)."""
+    A = np.random.default_rng(seed).normal(size=(p, p if rank is None else rank))
+    return A @ A.T
+
+
+class Quadratic:
+    """log Z = top - 1/2 (t - centre)^T A (t - centre)."""
+
+    def __init__(self, A, centre, top=-3.0):
+        self.A, self.centre, self.top = A, centre, top
+
+    def __call__(self, theta):
+        away = theta - self.centre
+        return self.top - 0.5 * away @ self.A @ away
+
+    def gradient(self, theta):
+        return -self.A @ (theta - self.centre)
+
+
+def exact(A, precision):
+    """-1/2 log|P^-1 H| with H = P + A."""
+    return -0.5 * (np.linalg.slogdet(precision + A)[1] - np.linalg.slogdet(precision)[1])
+
+
+def occam_of(A, precision, rng=0, theta=None):
+    theta = np.linspace(-1.0, 1.0, len(A)) if theta is None else theta
+    gradient = Quadratic(A, np.zeros(len(A))).gradient
+    return occam_of_gradient(gradient, precision, theta, np.random.RandomState(rng))
+
+
+# Few parameters: all second derivatives
+
+
+@pytest.mark.parametrize("p", [1, 2, 5, N_EXACT])
+@pytest.mark.parametrize("correlated", [False, True])
+def test_quadratic(p, correlated):
+    A = any_matrix(p, seed=p)
+    precision = any_matrix(p, seed=99) + np.eye(p) if correlated else np.diag(np.arange(1.0, p + 1))
+    assert occam_of(A, precision) == pytest.approx(exact(A, precision), abs=1e-7)
+
+
+def test_nothing_learnt_costs_nothing():
+    for p in (0, 1, N_EXACT, N_EXACT + 1, 60):
+        precision = any_matrix(p, seed=1) + np.eye(p)
+        assert occam_of(np.zeros((p, p)), precision) == pytest.approx(0.0, abs=IDENTITY)
+
+
+def test_parameters_that_data_do_not_touch_are_free():
+    A, precision = any_matrix(3, seed=0), np.diag([1.0, 4.0, 0.2])
+    wider = np.zeros((8, 8))
+    wider[:3, :3] = A
+    P = np.eye(8)
+    P[:3, :3] = precision
+    assert occam_of(wider, P) == pytest.approx(occam_of(A, precision), abs=1e-7)
+
+
+def test_knowing_more_costs_more():
+    A, precision = any_matrix(4, seed=0), np.eye(4)
+    values = [occam_of(n * A, precision) for n in (0.0, 0.1, 1.0, 10.0)]
+    assert (np.diff(values) < 0.0).all()
+
+
+@pytest.mark.parametrize("p", [4, 30])
+def test_the_choice_of_coordinates_does_not_matter(p):
+    # theta = T u: the gradient and the precision change, the price does not. Beyond N_EXACT the
+    # whitened operator turns with the coordinates; a triangular T of P = I keeps it.
+    A, precision = any_matrix(p, seed=0, rank=3), np.eye(p)
+    T = np.linalg.cholesky(any_matrix(p, seed=1) / p + np.eye(p)).T
+    here = occam_of_gradient(
+        lambda u: T.T @ Quadratic(A, np.zeros(p)).gradient(T @ u),
+        T.T @ precision @ T,
+        np.zeros(p),
+        np.random.RandomState(0),
+    )
+    assert here == pytest.approx(occam_of(A, precision), abs=1e-6)
+
+
+def test_the_evidence_of_a_gaussian_is_exact():
+    # log of the integral of exp(log Z(t)) N(t | mean, P^-1) dt, in closed form.
+    p = 4
+    A, precision = any_matrix(p, seed=3) + 0.1 * np.eye(p), any_matrix(p, seed=4) + np.eye(p)
+    log_z = Quadratic(A, np.array([0.5, -1.0, 2.0, 0.1]))
+    hyperprior = HyperPrior(np.array([1.0, 0.0, -0.5, 0.3]), precision, np.ones(p, dtype=bool))
+    away = log_z.centre - hyperprior.mean
+    sum_of_covariances = np.linalg.inv(A) + np.linalg.inv(precision)
+    integral = (
+        log_z.top
+        - 0.5 * np.linalg.slogdet(A)[1]
+        - 0.5 * np.linalg.slogdet(sum_of_covariances)[1]
+        - 0.5 * away @ np.linalg.solve(sum_of_covariances, away)
+    )
+    best = np.linalg.solve(precision + A, precision @ hyperprior.mean + A @ log_z.centre)
+    price = occam_of_gradient(log_z.gradient, precision, best, np.random.RandomState(0))
+    assert log_z(best) + hyperprior(best)[0] + price == pytest.approx(integral, abs=1e-7)
+
+
+def test_off_the_top_the_curvature_has_a_floor():
+    # Where log Z curves upwards more than the hyper-prior downwards there is no Gaussian to fit.
+    assert occam_of(np.array([[-5.0]]), np.eye(1)) == pytest.approx(-0.5 * np.log(occam._FLAT))
+    A = np.diag([3.0, -1.0, -7.0])
+    expected = -0.5 * np.log(4.0) - np.log(occam._FLAT)
+    assert occam_of(A, np.eye(3)) == pytest.approx(expected)
+
+
+# Many parameters: probes
+
+
+@pytest.mark.parametrize("rank", [1, 4, 7])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_few_directions_are_found_exactly(rank, seed):
+    # The rest of the parameters is as the hyper-prior has it, and probes say so.
+    A = 10.0 * any_matrix(60, seed=rank, rank=rank)
+    precision = any_matrix(60, seed=1) / 60.0 + np.eye(60)
+    assert occam_of(A, precision, rng=seed) == pytest.approx(exact(A, precision), rel=1e-4)
+
+
+@pytest.mark.parametrize("rank", [15, 60])
+@pytest.mark.parametrize("tied", [False, True])
+def test_probes_are_near_the_exact_value(rank, tied):
+    p = 60
+    A = any_matrix(p, seed=rank, rank=rank) / p
+    precision = HyperPrior.tied(np.zeros(p), 1.0, 0.3).precision if tied else np.eye(p)
+    value = exact(A, precision)
+    assert value < -1.0
+    found = np.array([occam_of(A, precision, rng=seed) for seed in range(20)])
+    assert found.std() < 0.15 * abs(value)
+    assert found.mean() == pytest.approx(value, rel=0.05)
+
+
+def test_probes_and_all_second_derivatives_agree(monkeypatch):
+    A, precision = any_matrix(N_EXACT, seed=0, rank=2) / 4.0, np.eye(N_EXACT)
+    everything = occam_of(A, precision)
+    monkeypatch.setattr(occam, "N_EXACT", 0)
+    probed = occam_of(A, precision)
+    assert probed != everything
+    assert probed == pytest.approx(everything, abs=0.5)
+
+
+def test_probes_follow_the_random_state():
+    A, precision = any_matrix(60, seed=0), np.eye(60)
+    assert occam_of(A, precision, rng=1) == occam_of(A, precision, rng=1)
+    assert occam_of(A, precision, rng=1) != occam_of(A, precision, rng=2)
+
+
+def test_lanczos_finds_eigenvalues():
+    A = any_matrix(5, seed=0)
+    start = np.arange(1.0, 6.0)
+    ritz = occam._lanczos(lambda v: A @ v, start, 5)
+    values, vectors = np.linalg.eigh(A)
+    np.testing.assert_allclose(ritz.values, values, rtol=1e-8)
+    np.testing.assert_allclose(np.abs(ritz.vectors @ vectors), np.eye(5), atol=1e-8)
+    np.testing.assert_allclose(
+        np.abs(ritz.share), np.abs(start @ vectors) / np.linalg.norm(start), rtol=1e-8
+    )
+
+
+def test_lanczos_stays_in_an_invariant_subspace():
+    ritz = occam._lanczos(lambda v: 2.0 * v, np.arange(1.0, 6.0), 5)
+    np.testing.assert_allclose(ritz.values, [2.0])
+    np.testing.assert_allclose(np.abs(ritz.share), [1.0])
+
+
+# Real evidences
+
+
+def make_evidence(kernels, rho=()):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-2.0, 2.0, (45, 1))
+    y = np.where(np.sin(2.0 * x[:, 0]) + 0.4 * rng.normal(size=45) > 0.0, 1.0, -1.0)
+    n_low = 30 if rho else 0
+    points = Points(x, np.repeat([0, 1] if rho else [0, 0], [n_low, 45 - n_low]))
+    likelihood = Logit(y, np.ones(45))
+    prior = Autoregressive(kernels, rho)
+    evidence = Evidence(prior, likelihood, points, SCHEMES["laplace"])
+    return evidence, make_hyperprior(prior, likelihood, points, weak=True)
+
+
+def second_differences(function, at, step=0.02):
+    """Hessian of a scalar function, by differences of its values."""
+    steps = step * np.eye(len(at))
+    H = np.empty((len(at), len(at)))
+    for i, a in enumerate(steps):
+        for j, b in enumerate(steps):
+            corners = [function(at + s * a + t * b) * s * t for s in (-1, 1) for t in (-1, 1)]
+            H[i, j] = sum(corners) / (4.0 * step**2)
+    return H
+
+
+def test_of_an_evidence():
+    evidence, hyperprior = make_evidence((2.0 * RBF(1.0), 0.5 * RBF(1.0)), (0.7,))
+    theta = maximise(evidence, hyperprior, [evidence.theta]).theta
+    H = hyperprior.precision - second_differences(lambda t: evidence(t, False).value, theta)
+    expected = -0.5 * (np.linalg.slogdet(H)[1] - np.linalg.slogdet(hyperprior.precision)[1])
+    assert np.linalg.eigvalsh(H).min() > 0.1
+    found = log_occam(evidence, hyperprior, theta, np.random.RandomState(0))
+    assert expected < -0.5  # the data say something
+    assert found == pytest.approx(expected, abs=0.01)
+
+
+def test_an_integral_over_the_hyper_prior():
+    # The evidence with hyper-parameters integrated out, by brute force over two of them.
+    evidence, hyperprior = make_evidence((Constant(2.0) * RBF(1.0),))
+    best = maximise(evidence, hyperprior, [evidence.theta]).theta
+    mean, sd = hyperprior.mean, hyperprior.sd
+    first, second = np.linspace(mean - 5.0 * sd, mean + 5.0 * sd, 31).T
+    grid = [[np.array([a, b]) for b in second] for a in first]
+    log_density = np.array([[evidence(t, False).value + hyperprior(t)[0] for t in g] for g in grid])
+    top = log_density.max()
+    inner = simpson(simpson(np.exp(log_density - top), x=second), x=first)
+    integral = top + np.log(inner / (2.0 * np.pi * sd.prod()))
+    price = log_occam(evidence, hyperprior, best, np.random.RandomState(0))
+    value = evidence(best, False).value + hyperprior(best)[0]
+    assert value - integral > 0.5  # without the price it is too much
+    assert value + price == pytest.approx(integral, abs=0.2)

@@ -1,0 +1,746 @@
+"""Learning the structure: what wins on data made for it, and what must hold on any."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+from tolerances import IDENTITY
+
+from polyfid import MultiFidelityClassifier, structures
+from polyfid.data import Points
+from polyfid.evidence import Evidence
+from polyfid.features import AsGiven, Coded, Ranked, SharedUnit, Standardised, UnitRows
+from polyfid.inference import SCHEMES
+from polyfid.kernels import RBF, Constant
+from polyfid.likelihoods import Logit
+from polyfid.linalg import NotPositiveDefinite
+from polyfid.logistic import expected_sigmoid
+from polyfid.model import Settings, infer, make_hyperprior
+from polyfid.occam import log_occam
+from polyfid.structures import NEGLIGIBLE, STRUCTURES, TEMPERATURE, Rows, Structure
+
+SAME, APART = "one function at all levels", "levels unrelated"
+
+SETTINGS = Settings(
+    kernels=None,
+    rho=(1.0,),
+    rho_bounds=(-10.0, 10.0),
+    coupling="autoregressive",
+    inference="laplace",
+    may_fall_back=False,
+    weak_prior=True,
+    optimise=True,
+    n_restarts=0,
+    max_iter=200,
+    tol=1e-5,
+    n_jobs=None,
+)
+
+
+def fit(X, y, fidelity=None, **how):
+    return MultiFidelityClassifier(**{"random_state": 0, **how}).fit(X, y, fidelity=fidelity)
+
+
+def share(model, words):
+    """The weight of all structures that have these words in their names."""
+    return sum(s.weight for s in model.structures_ if words in s.name)
+
+
+def by_name(model):
+    return {s.name: s.weight for s in model.structures_}
+
+
+def two_levels(n_cheap=45, n_trusted=20, flip=0.1, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-2.0, 2.0, (n_cheap + n_trusted, 2))
+    fidelity = np.repeat(["web", "lab"], [n_cheap, n_trusted])
+    y = X[:, 0] + np.sin(2.0 * X[:, 1]) > 0.2
+    y ^= (fidelity == "web") & (rng.uniform(size=len(X)) < flip)
+    return X, y, fidelity
+
+
+LEVELS = ["web", "lab"]
+NEW = np.random.default_rng(9).uniform(-2.0, 2.0, (30, 2))
+
+
+@pytest.fixture(scope="module")
+def model():
+    return fit(*two_levels(), levels=LEVELS)
+
+
+# What wins where
+
+
+def skewed(n=100):
+    """Log-normal features; the label depends on their logarithms."""
+    rng = np.random.default_rng(0)
+    G = rng.normal(size=(n, 3))
+    return np.exp(2.0 * G), G.sum(axis=1) + 0.3 * rng.normal(size=n) > 0.0
+
+
+def test_skewed_features_are_ranked():
+    X, y = skewed()
+    model = fit(X, y)
+    assert share(model, Ranked.words) > 0.9
+    # The warp undoes it: what is learnt is nearly what the logarithms would have taught.
+    new = np.random.default_rng(1).normal(size=(500, 3))
+    assert model.score(np.exp(2.0 * new), new.sum(axis=1) > 0.0) > 0.85
+
+
+def test_irrelevant_columns_want_free_length_scales():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 8))
+    y = np.sin(2.0 * X[:, 0]) + 0.3 * rng.normal(size=100) > 0.0
+    model = fit(X, y)
+    assert share(model, "free length-scales") > 0.9
+    lengths = np.array(
+        [v for n, v in zip(model.theta_names_, model.theta_, strict=True) if "length" in n]
+    )
+    assert lengths.argmin() == 0
+    assert lengths[0] < lengths[1:].min() - 1.0
+
+
+def test_columns_of_one_unit_keep_their_proportions():
+    # Two strong directions among columns of small noise, which standardising would blow up.
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 10)) * np.repeat([5.0, 0.1], [2, 8])
+    y = np.sin(X[:, 0] / 3.0) + X[:, 1] / 10.0 > 0.0
+    assert share(fit(X, y), SharedUnit.words) > 0.8
+
+
+def test_indicators_are_read_as_categories():
+    rng = np.random.default_rng(1)
+    codes = rng.integers(0, 4, (110, 5))
+    y = (codes[:, 0] >= 2) ^ (codes[:, 1] >= 2)  # no indicator says anything alone
+    model = fit(np.concatenate([np.eye(4)[c] for c in codes.T], axis=1), y)
+    assert share(model, Coded.words) > 0.8
+    assert "categorical" in str(model.report_)
+
+
+def test_rows_of_any_length_are_directions():
+    rng = np.random.default_rng(0)
+    G = rng.normal(size=(100, 4))
+    y = np.abs(G[:, 0]) > np.abs(G[:, 1])
+    model = fit(G * np.exp(2.0 * rng.normal(size=(100, 1))), y)
+    assert share(model, UnitRows.words) > 0.6
+
+
+def test_flipped_cheap_labels_are_one_function():
+    X, y, fidelity = two_levels(60, 20, flip=0.0)
+    model = fit(X, np.where(fidelity == "web", ~y, y), fidelity, levels=LEVELS)
+    weight = by_name(model)
+    assert SAME in model.structures_[0].name
+    assert model.rho_[0] < -0.2
+    assert share(model, SAME) > 2.0 * share(model, APART)
+    for name in weight:
+        if SAME in name:  # a simpler story than the general one
+            assert weight[name] > weight[name.removesuffix(f", {SAME}")]
+    right = fit(X, y, fidelity, levels=LEVELS)
+    np.testing.assert_array_equal(model.predict(NEW), right.predict(NEW))
+
+
+def test_cheap_labels_of_noise_are_unrelated():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2.0, 2.0, (110, 2))
+    fidelity = np.repeat([0, 1], [60, 50])
+    y = np.where(fidelity == 0, rng.uniform(size=110) < 0.5, np.sin(2.5 * X[:, 0]) > 0.0)
+    model = fit(X, y, fidelity)
+    assert share(model, APART) > 0.35
+    assert share(model, APART) > 4.0 * share(model, SAME)
+    assert {s.rho for s in model.structures_ if APART in s.name} == {(0.0,)}
+    # The noise does the trusted labels no harm.
+    new = np.random.default_rng(9).uniform(-2.0, 2.0, (300, 2))
+    assert model.score(new, np.sin(2.5 * new[:, 0]) > 0.0) > 0.9
+
+
+def test_cheap_labels_of_something_else_are_unrelated():
+    X = np.random.default_rng(1).uniform(-2.0, 2.0, (110, 2))
+    fidelity = np.repeat([0, 1], [60, 50])
+    y = np.sin(2.5 * np.where(fidelity == 0, X[:, 1], X[:, 0])) > 0.0
+    model = fit(X, y, fidelity)
+    assert share(model, APART) > 0.6
+    # What the levels say apart, the model says too.
+    apart = {
+        level: fit(X[fidelity == level], y[fidelity == level]).predict(NEW) for level in (0, 1)
+    }
+    for level in (0, 1):
+        assert np.mean(model.predict(NEW, fidelity=level) == apart[level]) > 0.85
+
+
+# What holds on any data
+
+
+def test_weights(model):
+    weights = np.array([s.weight for s in model.structures_])
+    assert len(weights) > 3
+    assert weights.sum() == pytest.approx(1.0, abs=IDENTITY)
+    assert (np.diff(weights) <= 0.0).all()
+    assert weights.min() > 0.5 * NEGLIGIBLE
+    evidences = np.array([s.log_evidence for s in model.structures_])
+    assert np.isfinite(evidences).all()
+    np.testing.assert_allclose(
+        np.log(weights / weights[0]), (evidences - evidences[0]) / TEMPERATURE, atol=IDENTITY
+    )
+    assert len(by_name(model)) == len(weights)
+
+
+def test_attributes_describe_the_heaviest(model):
+    first = model.structures_[0]
+    assert tuple(model.rho_) == first.rho
+    assert tuple(model.kernels_) == first.kernels
+    assert model.log_marginal_likelihood_value_ == first.log_marginal_likelihood
+    assert model.log_marginal_likelihood() == first.log_marginal_likelihood
+    assert model.log_marginal_likelihood(model.theta_) == pytest.approx(
+        first.log_marginal_likelihood, abs=1e-5
+    )
+    logs = np.concatenate([k.theta for k in model.kernels_])
+    np.testing.assert_allclose(model.theta_[-len(logs) :], logs)
+    assert len(model.theta_names_) == len(model.theta_)
+
+
+def test_predictions_are_weighted_means(model):
+    level = np.ones(len(NEW), dtype=int)
+    total = 0.0
+    for member, structure in zip(model._mixtures[0].members, model.structures_, strict=True):
+        assert member.name == structure.name
+        posterior = member.fit.posterior
+        moments = posterior.mean_and_variance(Points(member.features(NEW), level))
+        total = total + structure.weight * expected_sigmoid(*moments)
+    p = model.predict_proba(NEW)
+    np.testing.assert_allclose(p[:, 1], total, rtol=1e-9)
+    np.testing.assert_array_equal(p.sum(axis=1), 1.0)
+    np.testing.assert_allclose(np.exp(model.predict_log_proba(NEW)), p, rtol=1e-8)
+    np.testing.assert_array_equal(model.predict(NEW), p[:, 1] > 0.5)
+
+
+def test_the_evidence_has_hyper_parameters_integrated_out(model):
+    # EP's at the optimum, times the hyper-prior, times the Occam factor.
+    for member in model._mixtures[0].members[:3]:
+        fitted = member.fit
+        assert fitted.scheme == "ep"
+        hyperprior = make_hyperprior(
+            fitted.prior, fitted.likelihood, fitted.posterior.points, weak=True
+        )
+        evidence = Evidence(
+            fitted.prior, fitted.likelihood, fitted.posterior.points, SCHEMES["laplace"]
+        )
+        price = log_occam(evidence, hyperprior, fitted.theta, np.random.RandomState(0))
+        expected = fitted.log_evidence + hyperprior(fitted.theta)[0] + price
+        assert member.log_evidence == pytest.approx(expected, abs=1e-3)
+        assert member.log_evidence < fitted.log_evidence
+
+
+def test_the_order_of_rows_does_not_matter(model):
+    X, y, fidelity = two_levels()
+    order = np.random.default_rng(3).permutation(len(X))
+    other = fit(X[order], y[order], fidelity[order], levels=LEVELS)
+    assert by_name(other) == by_name(model)
+    np.testing.assert_array_equal(other.predict_proba(NEW), model.predict_proba(NEW))
+
+
+def test_the_unit_and_the_names_of_classes_do_not_matter(model):
+    X, y, fidelity = two_levels()
+    other = fit(1000.0 * X, np.where(y, "a", "b"), fidelity, levels=LEVELS)
+    assert by_name(other) == pytest.approx(by_name(model), abs=1e-3)
+    np.testing.assert_allclose(
+        other.predict_proba(1000.0 * NEW), model.predict_proba(NEW)[:, ::-1], atol=1e-3
+    )
+
+
+def test_processes_give_the_same_numbers(model):
+    other = fit(*two_levels(), levels=LEVELS, n_jobs=2)
+    assert by_name(other) == pytest.approx(by_name(model), abs=1e-8)
+    np.testing.assert_allclose(other.predict_proba(NEW), model.predict_proba(NEW), atol=1e-8)
+
+
+def test_random_state(monkeypatch):
+    monkeypatch.setattr(structures, "N_SCOUT", 30)
+    monkeypatch.setattr(structures, "STRUCTURES", STRUCTURES[:2])
+    data = two_levels()
+    one, same, other = (fit(*data, levels=LEVELS, random_state=s) for s in (0, 0, 1))
+    assert by_name(one) == by_name(same)
+    np.testing.assert_array_equal(one.predict_proba(NEW), same.predict_proba(NEW))
+    assert not np.array_equal(one.predict_proba(NEW), other.predict_proba(NEW))
+
+
+def test_repeats_are_weights(model):
+    X, y, fidelity = two_levels()
+    X, y, fidelity = X[::2], y[::2], fidelity[::2]
+    times = np.random.default_rng(0).integers(1, 3, len(X))
+    weighted = MultiFidelityClassifier(levels=LEVELS).fit(X, y, fidelity, sample_weight=times)
+    repeated = fit(*(np.repeat(a, times, axis=0) for a in (X, y, fidelity)), levels=LEVELS)
+    assert by_name(weighted) == by_name(repeated)
+    np.testing.assert_array_equal(weighted.predict_proba(NEW), repeated.predict_proba(NEW))
+
+
+def test_columns_that_do_not_vary_change_little():
+    X, y, _ = two_levels(20, 20)
+    jitter = np.where(np.arange(40) % 3, 0.3, 0.1 + 0.2)
+    plain = by_name(fit(X, y))
+    for column in (np.full(40, 0.3), jitter):
+        other = by_name(fit(np.column_stack([X, column]), y))
+        other = {n: w for n, w in other.items() if UnitRows.words not in n}
+        total = sum(other.values())
+        assert {n: w / total for n, w in other.items()} == pytest.approx(plain, abs=0.05)
+
+
+def test_many_classes_have_structures_each():
+    X, _, fidelity = two_levels(25, 15)
+    y = np.digitize(X[:, 0], [-0.7, 0.7])
+    model = fit(X, y, fidelity, levels=LEVELS)
+    assert len(model.structures_) == 3
+    for k, learnt in enumerate(model.structures_):
+        assert sum(s.weight for s in learnt) == pytest.approx(1.0)
+        assert tuple(model.rho_[k]) == learnt[0].rho
+    assert "class 2: structures" in str(model.report_)
+
+
+# Which structures are tried
+
+
+def tried(monkeypatch, *data, **how):
+    """The structures that a fit tries, with the number of rows each time."""
+    seen = []
+    climb = structures._climb
+
+    def watch(structure, features, rows, *rest):
+        seen.append((structure, len(rows.level)))
+        return climb(structure, features, rows, *rest)
+
+    monkeypatch.setattr(structures, "_climb", watch)
+    return fit(*data, **how), seen
+
+
+def test_one_level_has_no_link(monkeypatch):
+    X, y, _ = two_levels(20, 15)
+    model, seen = tried(monkeypatch, X, y)
+    assert {s.link for s, _ in seen} == {"linked"}
+    assert not share(model, SAME) + share(model, APART)
+    # Nor has a level without rows.
+    model, seen = tried(monkeypatch, X, y, np.full(len(X), "lab"), levels=LEVELS)
+    assert {s.link for s, _ in seen} == {"linked"}
+
+
+@pytest.mark.parametrize(
+    ("how", "links"),
+    [
+        ({}, {"linked", "same", "apart"}),
+        ({"rho_bounds": (0.5, 2.0)}, {"linked", "same"}),
+        ({"rho_bounds": "fixed", "rho": 0.9}, {"linked"}),
+        ({"coupling": "coregional"}, {"linked"}),
+    ],
+)
+def test_special_links(monkeypatch, how, links):
+    monkeypatch.setattr(structures, "STRUCTURES", STRUCTURES[:2])
+    model, seen = tried(monkeypatch, *two_levels(30, 15), levels=LEVELS, **how)
+    assert {s.link for s, _ in seen} == links
+    for structure in model.structures_:
+        if "rho_bounds" in how and how["rho_bounds"] != "fixed":
+            assert 0.5 <= structure.rho[0] <= 2.0
+        if how.get("rho_bounds") == "fixed":
+            assert structure.rho == (0.9,)
+
+
+def test_links_in_the_prior():
+    features = Standardised.of(NEW, np.ones(len(NEW)))
+    linked, same, apart = (
+        Structure(Standardised, "isotropic", link).prior(features, 2, 2, SETTINGS)
+        for link in ("linked", "same", "apart")
+    )
+    assert apart.loadings.tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    assert apart.theta_names == linked.theta_names[1:]
+    assert same.theta_names == linked.theta_names[:3]
+    # One function: whatever rho, the levels are proportional up to next to nothing.
+    points = Points(np.concatenate([NEW, NEW]), np.repeat([0, 1], 30))
+    K = same.with_theta(np.array([-1.7, 0.3, 0.1])).cross_covariance(points, points)
+    np.testing.assert_allclose(K[:30, 30:], -1.7 * K[:30, :30], rtol=IDENTITY)
+    np.testing.assert_allclose(K[30:, 30:], 1.7**2 * K[:30, :30], atol=1e-5)
+    assert same.mixing_prior().mean.tolist() == [same.rho_prior[0]] == [2.0]
+    assert linked.mixing_prior().mean.tolist() == [1.0]
+    assert same.mixing_prior().sd[0] == pytest.approx(same.rho_prior[1])
+
+
+def test_features_as_given(monkeypatch):
+    X, y, _ = two_levels(20, 15)
+    model, seen = tried(monkeypatch, X, y, standardize=False)
+    assert {s.features for s, _ in seen} == {AsGiven}
+    assert len(seen) == len(structures.FORMS)
+    assert share(model, AsGiven.words) == pytest.approx(1.0)
+    np.testing.assert_array_equal(model._fits[0].posterior.points.x.max(axis=0), X.max(axis=0))
+
+
+def test_indicators_take_the_place_of_a_length_scale_a_column():
+    X = np.column_stack([np.eye(3)[np.arange(12) % 3], np.linspace(0.0, 1.0, 12)])
+    maps = structures._feature_maps(X, np.ones(12), True)
+    found = structures._worth_trying(maps)
+    assert {s.form for s in found if s.features is Coded} == {"soft", "free"}
+    assert {s.form for s in found if s.features is Standardised} == {"isotropic", "linear"}
+    assert found[0] == STRUCTURES[0]
+
+
+def test_what_there_is_no_sense_in_is_not_tried():
+    def kinds(X):
+        maps = structures._feature_maps(np.asarray(X, dtype=float), np.ones(len(X)), True)
+        return {s.features for s in structures._worth_trying(maps)}
+
+    assert kinds(NEW[:, :1]) == {Standardised, Ranked}
+    assert kinds(NEW) == {Standardised, Ranked, SharedUnit}
+    assert kinds(np.column_stack([NEW, NEW[::-1]])) == {Standardised, Ranked, SharedUnit, UnitRows}
+    flags = [[0, 1], [1, 1], [1, 0], [0, 0]]
+    assert kinds(flags) == {Standardised, SharedUnit}
+
+
+def test_names_tell_structures_apart():
+    every = [replace(s, link=link) for s in STRUCTURES for link in structures.LINKS]
+    assert len({str(s) for s in every}) == len(every)
+    assert str(Structure(Ranked, "free", "apart")) == (
+        "features ranked, free length-scales, levels unrelated"
+    )
+    assert str(STRUCTURES[0]) == "features standardised, one length-scale"
+
+
+@pytest.mark.parametrize("structure", STRUCTURES, ids=str)
+def test_kernels_of_structures(structure):
+    X = np.column_stack(
+        [np.eye(3)[np.arange(12) % 3], np.linspace(0.0, 1.0, 12) ** 2, np.arange(12.0)]
+    )
+    features = structure.features.of(X, np.ones(12))
+    points = features(X)
+    kernel = structure.kernel(features, points.shape[1]).for_features(points.shape[1])
+    n_lengths = sum("length_scale" in n for n in kernel.theta_names)
+    wanted = {"isotropic": 1, "linear": 2, "soft": points.shape[1], "free": points.shape[1]}
+    assert n_lengths == wanted[structure.form]
+    assert ("linear.length_scale" in kernel.theta_names) == (structure.form == "linear")
+    assert ("free" in repr(kernel)) == (structure.form == "free")
+    if structure.features is Coded:
+        # Codes are compared for equality, numbers by distance.
+        swapped = points.copy()
+        swapped[:, -1] = np.array([5.0, -3.0, 11.0])[points[:, -1].astype(int)]
+        np.testing.assert_allclose(kernel(swapped), kernel(points), rtol=IDENTITY)
+    assert np.linalg.eigvalsh(kernel(points)).min() > -1e-10
+
+
+# When there is nothing to learn
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"kernel": 2.0 * RBF()},
+        {"kernel": [2.0 * RBF(), 0.5 * RBF()]},
+        {"prior": None},
+        {"optimizer": None},
+        {"label_noise": [0.1, 0.0]},
+    ],
+    ids=lambda how: next(iter(how)),
+)
+def test_one_structure(how):
+    model = fit(*two_levels(25, 12), levels=LEVELS, **how)
+    (only,) = model.structures_
+    assert only.weight == 1.0
+    assert np.isnan(only.log_evidence)
+    assert only.log_marginal_likelihood == model.log_marginal_likelihood_value_
+    assert only.kernels == tuple(model.kernels_)
+    assert "structures" not in str(model.report_)
+
+
+def test_what_inference_auto_means():
+    X, y, fidelity = two_levels(25, 12)
+    for how, scheme in [
+        ({"kernel": 2.0 * RBF()}, "laplace"),
+        ({"kernel": 2.0 * RBF(), "label_noise": [0.1, 0.0]}, "ep"),
+        ({"optimizer": None}, "ep"),
+    ]:
+        model = fit(X, y, fidelity, levels=LEVELS, **how)
+        assert model._fits[0].scheme == scheme
+
+
+# The report
+
+
+def test_the_report_lists_structures(model):
+    text = str(model.report_)
+    assert "\nstructures" in text
+    for structure in model.structures_:
+        assert f"{structure.weight:4.0%}  {structure.name}" in text
+        assert structure.name in model.report_.to_html()
+    assert "(what follows is of the first)" in text
+    assert "expectation propagation, converged" in text
+
+
+# Many rows
+
+
+def test_many_rows_are_scouted(monkeypatch):
+    monkeypatch.setattr(structures, "N_SCOUT", 40)
+    X, y, fidelity = two_levels(80, 25)
+    model, seen = tried(monkeypatch, X, y, fidelity, levels=LEVELS)
+    scouted = [s for s, n in seen if n == 40]
+    tuned = [s for s, n in seen if n == 105]
+    assert len(scouted) + len(tuned) == len(seen)
+    assert set(STRUCTURES[:7]) <= set(scouted)
+    assert 1 <= len(tuned) <= structures.N_LEADERS
+    assert set(by_name(model)) <= {str(s) for s in tuned}
+    assert "of 105 rows" not in str(model.report_)
+    for member in model._mixtures[0].members:
+        # The evidence is that of all rows, and comparable.
+        assert len(member.fit.posterior.points) == 105
+        hyperprior = make_hyperprior(
+            member.fit.prior, member.fit.likelihood, member.fit.posterior.points, weak=True
+        )
+        bound = member.fit.log_evidence + hyperprior(member.fit.theta)[0]
+        assert bound - 15.0 < member.log_evidence < bound
+    weights = np.array([s.weight for s in model.structures_])
+    assert weights.sum() == pytest.approx(1.0)
+
+
+def test_tuning_on_a_sample(monkeypatch):
+    monkeypatch.setattr(structures, "STRUCTURES", STRUCTURES[:2])
+    X, y, fidelity = two_levels(80, 25)
+    model, seen = tried(monkeypatch, X, y, fidelity, levels=LEVELS, n_tuning=60)
+    assert {n for _, n in seen} == {60}
+    assert "on 60 of 105 rows" in str(model.report_)
+    for member in model._mixtures[0].members:
+        assert len(member.fit.posterior.points) == 105
+        assert member.fit.tuned_on == 60
+    monkeypatch.setattr(structures, "N_SCOUT", 40)
+    _, seen = tried(monkeypatch, X, y, fidelity, levels=LEVELS, n_tuning=60)
+    assert {n for _, n in seen} >= {40, 60}
+
+
+def test_giving_up_early_changes_nothing(monkeypatch, model):
+    short = fit(*skewed())
+    gave_up = []
+    monkeypatch.setattr(
+        structures, "_hopeless", lambda *a, old=structures._hopeless: gave_up.append(old(*a))
+    )
+    full = fit(*skewed())
+    assert any(gave_up)
+    assert by_name(full) == pytest.approx(by_name(short), abs=1e-12)
+    full = fit(*two_levels(), levels=LEVELS)
+    assert by_name(full) == pytest.approx(by_name(model), abs=1e-12)
+
+
+# Schemes that do not settle
+
+
+def unsettled(evidence, optimum):
+    """Inference in which EP never converges."""
+    found = infer(evidence, optimum)
+    if evidence.scheme.name == "ep":
+        report = replace(found.inference, converged=False, message="not converged: told so")
+        return replace(found, inference=report)
+    return found
+
+
+def impossible(evidence, optimum):
+    """Inference in which EP finds labels more than certain."""
+    found = infer(evidence, optimum)
+    return replace(found, log_evidence=1.0) if evidence.scheme.name == "ep" else found
+
+
+@pytest.mark.parametrize("how_it_fails", [unsettled, impossible])
+def test_ep_falls_back_to_laplace(monkeypatch, how_it_fails):
+    data = two_levels(30, 15)
+    monkeypatch.setattr(structures, "STRUCTURES", STRUCTURES[:3])
+    laplace = fit(*data, levels=LEVELS, inference="laplace")
+    monkeypatch.setattr(structures, "infer", how_it_fails)
+    model = fit(*data, levels=LEVELS)
+    assert {m.fit.scheme for m in model._mixtures[0].members} == {"laplace"}
+    assert "inference" in str(model.report_)
+    assert "Laplace, converged" in str(model.report_)
+    assert model.converged_
+    assert by_name(model) == pytest.approx(by_name(laplace), abs=1e-6)
+    np.testing.assert_allclose(model.predict_proba(NEW), laplace.predict_proba(NEW), atol=1e-6)
+
+
+def test_a_scheme_that_is_asked_for_stays(monkeypatch):
+    data = two_levels(30, 15)
+    monkeypatch.setattr(structures, "STRUCTURES", STRUCTURES[:3])
+    laplace = fit(*data, levels=LEVELS, inference="laplace")
+    monkeypatch.setattr(structures, "infer", unsettled)
+    with pytest.warns(ConvergenceWarning, match="inference did not converge"):
+        model = fit(*data, levels=LEVELS, inference="ep")
+    assert {m.fit.scheme for m in model._mixtures[0].members} == {"ep"}
+    assert not model.converged_
+    # Its evidence means nothing, and Laplace's is taken.
+    assert by_name(model) == pytest.approx(by_name(laplace), abs=1e-6)
+
+
+@pytest.mark.parametrize("inference", ["laplace", "variational"])
+def test_other_schemes(monkeypatch, inference):
+    monkeypatch.setattr(structures, "STRUCTURES", STRUCTURES[:3])
+    model = fit(*two_levels(30, 15), levels=LEVELS, inference=inference)
+    assert {m.fit.scheme for m in model._mixtures[0].members} == {inference}
+    assert sum(by_name(model).values()) == pytest.approx(1.0)
+
+
+def test_a_structure_without_an_evidence_is_left_out(monkeypatch):
+    X, y, _ = two_levels(25, 15)
+    monkeypatch.setattr(structures, "STRUCTURES", STRUCTURES[:3])
+    plain = fit(X, y)
+
+    def fails(evidence, hyperprior, theta, rng):
+        if len(theta) == 3 and evidence.prior.kernels[0].right.ard is True:
+            raise NotPositiveDefinite("told so")
+        return log_occam(evidence, hyperprior, theta, rng)
+
+    monkeypatch.setattr(structures, "log_occam", fails)
+    model = fit(X, y)
+    assert set(by_name(plain)) - set(by_name(model)) == {str(STRUCTURES[1])}
+    assert sum(by_name(model).values()) == pytest.approx(1.0)
+
+
+def test_there_is_a_model_even_without_any_evidence(monkeypatch):
+    def fails(*_):
+        raise NotPositiveDefinite("told so")
+
+    X, y, _ = two_levels(25, 15)
+    monkeypatch.setattr(structures, "STRUCTURES", STRUCTURES[:3])
+    monkeypatch.setattr(structures, "log_occam", fails)
+    model = fit(X, y)
+    assert sum(by_name(model).values()) == pytest.approx(1.0)
+    assert model.score(X, y) > 0.8
+
+
+# Parts
+
+
+def average(evidences, objectives=None):
+    objectives = evidences if objectives is None else objectives
+    found = [
+        SimpleNamespace(log_evidence=e, optimum=SimpleNamespace(objective=o))
+        for e, o in zip(evidences, objectives, strict=True)
+    ]
+    return [(found.index(c), share) for c, share in structures._average(found)]
+
+
+def test_average():
+    assert average([-7.0]) == [(0, 1.0)]
+    found = average([-12.0, -10.0, -11.0])
+    assert [i for i, _ in found] == [1, 2, 0]
+    weights = np.array([w for _, w in found])
+    np.testing.assert_allclose(np.log(weights / weights[0]) * TEMPERATURE, [0.0, -1.0, -2.0])
+    assert weights.sum() == pytest.approx(1.0, abs=IDENTITY)
+
+
+def test_negligible_structures_are_left_out():
+    behind = -TEMPERATURE * np.log(NEGLIGIBLE)
+    assert len(average([0.0, -1.1 * behind])) == 1
+    assert len(average([0.0, -0.9 * behind])) == 2
+    assert average([-np.inf, -3.0, -np.inf]) == [(1, 1.0)]
+    # Many alike are all kept, however small the share of each.
+    assert len(average([-5.0] * 200)) == 200
+
+
+def test_without_evidences_objectives_count():
+    found = average([-np.inf, -np.inf], [-4.0, -3.0])
+    assert [i for i, _ in found] == [1, 0]
+    assert found[0][1] / found[1][1] == pytest.approx(np.e)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(1)
+    X = np.exp(rng.normal(size=(70, 3)))
+    level = np.repeat([0, 1], [50, 20])
+    y = np.log(X[:, 0]) + np.sin(2.0 * X[:, 1]) > 0.2
+    y ^= (level == 0) & (rng.uniform(size=70) < 0.15)
+    return Rows(X, level, Logit(np.where(y, 1.0, -1.0), np.ones(70)))
+
+
+def climb(rows, structure, start=None, rival=None):
+    features = structure.features.of(rows.x, np.ones(len(rows.x)))
+    return structures._climb(structure, features, rows, 2, SETTINGS, 0, start, rival)
+
+
+@pytest.fixture(scope="module")
+def lead(rows):
+    return climb(rows, STRUCTURES[0])
+
+
+@pytest.mark.parametrize("structure", STRUCTURES[1:7], ids=str)
+def test_where_the_leader_ended_is_a_good_start(rows, lead, structure):
+    alone = climb(rows, structure)
+    led = climb(rows, structure, lead)
+    assert len(led.optimum.climbs) < len(alone.optimum.climbs)
+    assert led.optimum.n_evaluations < alone.optimum.n_evaluations
+    assert led.optimum.objective > alone.optimum.objective - 0.05
+    assert led.log_evidence == pytest.approx(alone.log_evidence, abs=0.1)
+
+
+def moved(rows, start, structure):
+    """Where a climb of a structure starts, from where another ended."""
+    features = structure.features.of(rows.x, np.ones(len(rows.x)))
+    points = Points(features(rows.x), rows.level)
+    prior = structure.prior(features, points.x.shape[1], 2, SETTINGS)
+    evidence = Evidence(prior, rows.likelihood, points, SCHEMES["laplace"])
+    hyperprior = make_hyperprior(prior, rows.likelihood, points, weak=True)
+    theta = structures._translate(start, evidence, hyperprior)
+    names = evidence.theta_names
+    return dict(zip(names, theta, strict=True)), dict(zip(names, hyperprior.mean, strict=True))
+
+
+def deviations(candidate):
+    names = candidate.prior.theta_names
+    return dict(zip(names, candidate.theta - candidate.hyperprior.mean, strict=True))
+
+
+def test_where_another_structure_starts(rows, lead):
+    known = deviations(lead)
+    theta, _ = moved(rows, lead, STRUCTURES[0])
+    np.testing.assert_allclose(list(theta.values()), lead.theta)
+    for structure in (Structure(Standardised, "free"), Structure(Ranked, "soft")):
+        theta, mean = moved(rows, lead, structure)
+        for name in theta:  # f[0].rbf.length_scale[2] → f[0].rbf.length_scale
+            like = name.rpartition("[")[0] if "length_scale" in name else name
+            assert theta[name] - mean[name] == pytest.approx(known[like])
+    theta, mean = moved(rows, lead, Structure(Standardised, "linear"))
+    for name in theta:
+        assert theta[name] - mean[name] == pytest.approx(known.get(name, 0.0))
+    assert sum("linear" in n for n in theta) == 2
+
+
+def test_special_cases_start_where_the_general_one_ended(rows, lead):
+    linear = climb(rows, Structure(Standardised, "linear"), lead)
+    known = deviations(linear)
+    for link in ("same", "apart"):
+        theta, mean = moved(rows, linear, Structure(Standardised, "linear", link))
+        assert set(theta) < set(known)
+        for name in theta:
+            assert theta[name] - mean[name] == pytest.approx(known[name])
+
+
+def test_hopeless_structures_give_up(rows, lead):
+    optimum = replace(lead.optimum, objective=lead.optimum.objective + 100.0)
+    ahead = replace(lead, optimum=optimum, log_evidence=lead.log_evidence + 100.0)
+    given_up = climb(rows, STRUCTURES[1], lead, ahead)
+    assert given_up.fit is None
+    assert given_up.log_evidence == -np.inf
+    assert climb(rows, STRUCTURES[1], lead, lead).fit is not None
+    # Without a rival, and from a start that has seen fewer rows, nothing is compared.
+    assert climb(rows, STRUCTURES[1], ahead).fit is not None
+
+
+def test_rows_are_taken_with_their_labels(rows):
+    index = np.array([3, 10, 60])
+    part = rows.take(index)
+    np.testing.assert_array_equal(part.x, rows.x[index])
+    np.testing.assert_array_equal(part.level, [0, 0, 1])
+    np.testing.assert_array_equal(part.likelihood.y, rows.likelihood.y[index])
+    assert rows.take(None) is rows
+
+
+@pytest.mark.parametrize(
+    ("change", "learns"),
+    [
+        ({}, True),
+        ({"kernels": (Constant() * RBF(),) * 2}, False),
+        ({"optimise": False}, False),
+        ({"weak_prior": False}, False),
+    ],
+)
+def test_when_structure_is_learnt(rows, change, learns):
+    assert structures.learns_structure(replace(SETTINGS, **change), rows.likelihood) is learns
