@@ -38,7 +38,7 @@ clean:  ## remove the environment, caches and builds
 
 # Two stamps: the library alone, and the library with all that testing and checking need.
 $(VENV)/.core: EXTRAS :=
-$(VENV)/.dev: EXTRAS := [test,dev]
+$(VENV)/.dev: EXTRAS := [test,dev,experiments]
 $(VENV)/.core $(VENV)/.dev: pyproject.toml | $(BIN)/pip
 	@echo "Installing polyfid$(EXTRAS) into $(VENV)"
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable ".$(EXTRAS)"

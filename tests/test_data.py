@@ -103,6 +103,30 @@ def test_constant_features_are_not_divided_by_rounding_errors(value):
     assert np.abs(scale(x)).max() <= 1e-13 * abs(value)
 
 
+@pytest.mark.parametrize("value", [0.0, 0.1, 1e9 + 0.1, 1e300, -1e-300])
+def test_constant_features_become_exactly_zero(value):
+    x = np.column_stack([np.full(7, value), np.arange(7.0)])
+    z = Scale.of(x, np.array([0.3, 1, 2, 3, 1, 1, 1]))(x)
+    assert not z[:, 0].any()
+    assert z[:, 1].any()
+
+
+def test_what_varies():
+    jitter = np.where(np.arange(6) % 2, 0.3, 0.1 + 0.2)
+    x = np.column_stack([np.full(6, 0.1), jitter, np.arange(6.0), np.arange(6.0) * 1e-300])
+    assert varies(x).tolist() == [False, False, True, True]
+    np.testing.assert_array_equal(settled(x)[:, 1], 0.3)
+    np.testing.assert_array_equal(settled(x)[:, [0, 2, 3]], x[:, [0, 2, 3]])
+    np.testing.assert_array_equal(settled(x[::-1]), settled(x)[::-1])
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-200, 1.0, 1e200, 1e300])
+def test_root_mean_square(size):
+    assert root_mean_square(size * np.array([3.0, 4.0, 0.0])) == pytest.approx(
+        size * np.sqrt(25 / 3), rel=1e-12
+    )
+
+
 def test_scale_of_nothing_to_do():
     x = np.ones((3, 2))
     np.testing.assert_array_equal(Scale.none(2)(x), x)

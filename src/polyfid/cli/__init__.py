@@ -1,0 +1,26 @@
+"""The command ``polyfid``: one small module a verb."""
+
+from __future__ import annotations
+
+import sys
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command with the arguments of the process.
+
+    Examples
+    --------
+    >>> from polyfid.cli import main
+    >>> main()  # doctest: +SKIP
+    """
+    try:
+        from polyfid.cli.app import app
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in {"typer", "rich", "click"}:
+            raise
+        sys.exit(
+            f'The command needs {error.name}. Install it with: pip install "polyfid[experiments]"'
+        )
+    app()

@@ -1,0 +1,97 @@
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from polyfid.experiments import budget
+from polyfid.experiments.budget import BudgetCell, common_seeds, counts
+from polyfid.experiments.problems import Labelled, Made, Problem
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rare(Problem):
+    """One row in sixteen is positive; the noise shifts which."""
+
+    rarity: int = 16
+
+    @property
+    def name(self):
+        return "rare"
+
+    def load(self):
+        i = np.arange(5000)
+        true = (i % self.rarity == 0).astype(np.intp)
+        cheap = ((i + round(10 * self.noise)) % self.rarity == 0).astype(np.intp)
+        return Labelled(i[:, None].astype(float), cheap, true, true)
+
+    def n_test(self, n):
+        return n // 2
+
+
+@pytest.mark.parametrize("cost", budget.COSTS)
+@pytest.mark.parametrize("share", budget.SHARES)
+def test_the_budget_is_spent(share, cost):
+    n_cheap, n_trusted = counts(share, cost)
+    assert n_cheap * cost + n_trusted * budget.TRUSTED_COST == budget.TOTAL
+
+
+def test_fewer_rows_are_the_first_of_more():
+    source = Rare(noise=0.2)
+    few, many = source.split(3, 40, 20), source.split(3, 640, 80)
+    np.testing.assert_array_equal(few.X_cheap, many.X_cheap[:40])
+    np.testing.assert_array_equal(few.X_trusted, many.X_trusted[:20])
+    np.testing.assert_array_equal(few.X_test, many.X_test)
+    np.testing.assert_array_equal(source.split(3, 0, 20).X_trusted, few.X_trusted)
+
+
+def test_seeds_serve_every_noise_price_and_share():
+    sources = [Rare(noise=noise) for noise in budget.NOISES]
+    seeds = common_seeds(sources, 3)
+    assert len(seeds) == 3
+    assert seeds != [0, 2, 4]  # some draws had to be refused
+    for seed in seeds:
+        for cell in budget._cells(sources, "mfgpc", seed, budget.COSTS):
+            split = cell.source.split(seed, *counts(cell.share, cell.price))
+            for labels in (split.y_cheap, split.y_trusted, split.y_test):
+                assert len(labels) == 0 or len(np.unique(labels)) == 2
+
+
+def test_a_set_without_a_second_class_is_refused(monkeypatch):
+    monkeypatch.setattr(budget, "MAX_DRAWS", 5)
+    with pytest.raises(ValueError, match="both classes among 40 cheap and 20 trusted rows"):
+        common_seeds([Rare(noise=0.2, rarity=5000)], 1)
+
+
+def test_cells_of_all_coordinates_and_none_twice(tmp_path):
+    found = budget.cells(str(tmp_path), 1, False)
+    assert len({cell.key for cell in found}) == len(found)
+    of_one = [c for c in found if (c.problem, c.method) == ("made_1", "mfgpc")]
+    modes = [cell.mode for cell in of_one]
+    assert [modes.count(mode) for mode in ("cheap", "multi", "trusted")] == [12, 48, 1]
+    (alone,) = [cell for cell in of_one if cell.mode == "trusted"]
+    assert (alone.key.noise, alone.key.setting) == ("", '{"share":1.0}')
+    assert {cell.problem for cell in found} == {"made_1", "made_11", "made_21", "made_31"}
+    assert {cell.method for cell in found} == set(budget.PLANS)
+
+
+def test_first_splits_come_first_and_runs_can_be_given(tmp_path):
+    found = budget.cells(str(tmp_path), None, False)
+    seeds = [cell.seed for cell in found if cell.problem == "made_1"]
+    assert seeds == sorted(seeds)
+    for method, plan in budget.PLANS.items():
+        assert len({c.seed for c in found if c.method == method}) >= plan.runs
+    two = budget.cells(str(tmp_path), 2, True)
+    assert len({cell.seed for cell in two}) == 2
+
+
+@pytest.mark.parametrize(
+    ("share", "mode", "n"),
+    [(0.0, "cheap", (200, 0)), (0.8, "multi", (40, 80)), (1.0, "trusted", (0, 100))],
+)
+def test_ends_have_one_level(share, mode, n):
+    cell = BudgetCell.of(Made(number=1, noise=0.2), "polyfid", seed=0, share=share, price=4)
+    (row,) = replace(cell, method="mfgpc").compute()
+    assert (row.mode, row.n_cheap, row.n_trusted) == (mode, *n)
+    assert (row.rho is None) == (mode != "multi")
+    assert row.roc_auc > 0.6
+    assert cell.cost > 0.0

@@ -1,0 +1,120 @@
+import dataclasses
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process import GaussianProcessClassifier
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from polyfid.experiments.catalogue import SplitCell, cells_of, split_cells
+from polyfid.experiments.methods import METHODS
+from polyfid.experiments.problems import Answers, Labelled, Made
+
+
+@pytest.fixture(scope="module")
+def split():
+    """Sixty cheap rows, a fifth of them wrong, and thirty trusted ones."""
+    rng = np.random.RandomState(0)
+    X = rng.normal(size=(400, 2))
+    true = (X[:, 0] + X[:, 1] ** 2 > 0.5).astype(int)
+    cheap = (true + (rng.uniform(size=400) < 0.2)) % 2
+    drawn = Labelled(X, cheap, true, true).draw(0, 200, 60, 30)
+    who = rng.randint(4, size=30)
+    return dataclasses.replace(drawn, answers=Answers(drawn.X_trusted, drawn.y_trusted, who))
+
+
+@pytest.mark.parametrize("key", METHODS, ids="-".join)
+def test_every_method_gives_probabilities(split, key):
+    pytest.importorskip("xgboost")
+    outcome = METHODS[key].run(split, 0)
+    assert outcome.proba.shape == split.y_test.shape
+    assert ((outcome.proba >= 0.0) & (outcome.proba <= 1.0)).all()
+    assert min(outcome.fit_seconds, outcome.predict_seconds) >= 0.0
+    if key[0] in {"majority"}:
+        assert roc_auc_score(split.y_test, outcome.proba) == 0.5
+    else:
+        assert roc_auc_score(split.y_test, outcome.proba) > 0.7
+    has_rho = key[0] in {"mfgpc", "polyfid"}
+    assert (outcome.rho is not None) == has_rho
+    is_gp = key[0] in {"mfgpc", "polyfid", "gpc", "hetmogp", "gp-ma"}
+    assert (outcome.evidence is not None) == (outcome.converged is not None) == is_gp
+
+
+@pytest.mark.parametrize("name", ["gpc", "logit"])
+def test_trusted_only_does_not_look_at_cheap_rows(split, name):
+    other = dataclasses.replace(split, X_cheap=split.X_cheap + 9.0, y_cheap=1 - split.y_cheap)
+    run = METHODS[name, "trusted"].run
+    np.testing.assert_array_equal(run(split, 0).proba, run(other, 0).proba)
+
+
+def test_stacking_is_the_papers(split):
+    model = make_pipeline(StandardScaler(), LogisticRegression(solver="liblinear"))
+    model.fit(split.X_cheap, split.y_cheap)
+    trusted = np.hstack([split.X_trusted, model.predict_proba(split.X_trusted)])
+    test = np.hstack([split.X_test, model.predict_proba(split.X_test)])
+    wanted = model.fit(trusted, split.y_trusted).predict_proba(test)[:, 1]
+    outcome = METHODS["logit", "stacked"].run(split, 0)
+    np.testing.assert_allclose(outcome.proba, wanted, rtol=1e-10)
+
+
+def test_the_gaussian_process_is_scikit_learns(split):
+    kernel = ConstantKernel(1.0, (0.1, 10.0)) * RBF(1.0, (0.01, 10.0))
+    theirs = make_pipeline(StandardScaler(), GaussianProcessClassifier(kernel, random_state=0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the scale is at its bound
+        theirs.fit(split.X_trusted, split.y_trusted)
+    ours = METHODS["gpc", "trusted"].run(split, 0)
+    assert ours.evidence == pytest.approx(theirs[-1].log_marginal_likelihood_value_, abs=1e-3)
+    np.testing.assert_allclose(ours.proba, theirs.predict_proba(split.X_test)[:, 1], atol=0.01)
+
+
+def test_the_published_setting_is_constant_in_many_dimensions():
+    split = Made(number=30, noise=0.2).split(0)
+    proba = METHODS["hetmogp", "published"].run(split, 0).proba
+    assert np.ptp(proba) < 1e-9
+
+
+def test_annotators_need_answers(split):
+    without = dataclasses.replace(split, answers=None)
+    with pytest.raises(ValueError, match="split must have single answers"):
+        METHODS["gp-ma", "answers"].run(without, 0)
+
+
+def test_cells_go_split_by_split():
+    sources = [Made(number=0, noise=0.2), Made(number=10, noise=0.4)]
+    cells = split_cells(sources, runs=2)
+    n = len(METHODS) - 1  # no answers here
+    assert len(cells) == 4 * n
+    assert [(c.problem, c.seed) for c in cells[::n]] == [
+        ("made_0", 0),
+        ("made_10", 0),
+        ("made_0", 2),
+        ("made_10", 2),
+    ]
+    assert len({cell.key for cell in cells}) == len(cells)
+
+
+def test_a_cell_gives_the_row_of_its_split():
+    source = Made(number=0, noise=0.2)
+    (row,) = SplitCell.of(source, "logit", "concatenated", 2).compute()
+    assert (row.experiment, row.column, row.problem) == ("artificial", "2D", "made_0")
+    assert (row.noise, row.seed, row.n_trusted, row.n_cheap) == (0.2, 2, 75, 225)
+    split = source.split(2)
+    outcome = METHODS["logit", "concatenated"].run(split, 2)
+    assert row.roc_auc == roc_auc_score(split.y_test, outcome.proba)
+    assert row.rho is None
+
+
+def test_quick_is_one_split_of_few_problems(tmp_path):
+    cells = cells_of(["artificial"], str(tmp_path), quick=True)
+    assert {cell.seed for cell in cells} == {0}
+    assert {(c.column, c.noise) for c in cells} == {
+        (column, noise) for column in ("2D", "5D", "10D", "20D") for noise in (0.2, 0.4)
+    }
+    assert {(c.method, c.mode) for c in cells} == set(METHODS) - {("gp-ma", "answers")}
+    assert {c.seed for c in cells_of(["artificial"], str(tmp_path), quick=True, runs=2)} == {0, 2}

@@ -1,0 +1,200 @@
+import gzip
+import os
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.utils import Bunch
+
+from polyfid.experiments import problems
+from polyfid.experiments.problems import Artificial, Labelled, Made, Music, Pmlb, Sentiment
+
+DATA = os.environ.get("POLYFID_DATA")
+needs_data = pytest.mark.skipif(not DATA, reason="POLYFID_DATA names no directory with data sets")
+
+
+def write(folder, name, header, rows):
+    folder.mkdir(exist_ok=True)
+    with gzip.open(folder / name, "wt") as file:
+        file.write("\n".join([",".join(header), *(",".join(map(str, row)) for row in rows)]))
+
+
+@pytest.fixture
+def diabetes(tmp_path):
+    """A set of that name: 400 rows, every third positive."""
+    rows = [(i, -i, 2 if i % 3 == 0 else 1) for i in range(400)]
+    write(tmp_path / "pmlb", "diabetes.csv.gz", ["a", "b", "target"], rows)
+    return str(tmp_path)
+
+
+@pytest.fixture
+def songs():
+    """Four songs: clear majority, a single answer, a tie of two, a tie of three."""
+    votes = ["rock rock pop", "pop", "rock jazz rock jazz", "pop jazz rock"]
+    task, worker, label = [], [], []
+    for i, given in enumerate(votes):
+        for j, genre in enumerate(given.split()):
+            task.append(i)
+            worker.append(10 * i + j)
+            label.append(genre)
+    answers = Bunch(task=np.array(task), worker=np.array(worker), label=np.array(label))
+    return Bunch(
+        data=np.arange(8.0).reshape(4, 2),
+        target=np.array(["rock", "rock", "jazz", "pop"]),
+        id=np.array(["b", "a", "d", "c"]),
+        answers=answers,
+    )
+
+
+def test_rows_are_drawn_as_in_the_published_code():
+    n = 400
+    X = np.arange(n, dtype=float)[:, None]
+    true = np.arange(n) % 2
+    split = Labelled(X, 1 - true, true, true).draw(7, 100, 50, 20)
+    rng = np.random.RandomState(7)
+    test = rng.choice(n, 100, replace=False)
+    rest = np.array([i for i in range(n) if i not in set(test)])
+    cheap = rng.choice(rest, 50, replace=False)
+    trusted = rng.choice(rest, 20, replace=False)
+    for rows, wanted in ((split.X_test, test), (split.X_cheap, cheap), (split.X_trusted, trusted)):
+        np.testing.assert_array_equal(rows[:, 0], wanted)
+    np.testing.assert_array_equal(split.y_test, true[test])
+    np.testing.assert_array_equal(split.y_cheap, 1 - true[cheap])
+    np.testing.assert_array_equal(split.y_trusted, true[trusted])
+    np.testing.assert_array_equal(split.X[:, 0], [*cheap, *trusted])
+    np.testing.assert_array_equal(split.y, [*split.y_cheap, *split.y_trusted])
+    np.testing.assert_array_equal(split.fidelity, [0] * 50 + [1] * 20)
+
+
+def test_flips_are_the_same_for_every_draw(diabetes):
+    problem = Pmlb(set="diabetes", noise=0.4, data_home=diabetes)
+    rows = problem.load()
+    flipped = np.random.RandomState(0).rand(400) < 0.4
+    np.testing.assert_array_equal(rows.cheap != rows.true, flipped)
+    np.testing.assert_array_equal(rows.trusted, rows.true)
+    split = problem.split(0)
+    assert (len(split.y_test), len(split.y_cheap), len(split.y_trusted)) == (174, 225, 75)
+
+
+def test_trusted_and_test_rows_do_not_depend_on_the_noise(diabetes):
+    low, high = (Pmlb(set="diabetes", noise=c, data_home=diabetes).split(2) for c in (0.2, 0.4))
+    np.testing.assert_array_equal(low.X_trusted, high.X_trusted)
+    np.testing.assert_array_equal(low.y_test, high.y_test)
+    np.testing.assert_array_equal(low.X_cheap, high.X_cheap)
+    assert (low.y_cheap != high.y_cheap).any()
+
+
+def test_seeds_are_even_while_no_draw_is_rejected(diabetes):
+    problem = Pmlb(set="diabetes", noise=0.2, data_home=diabetes)
+    assert problem.seeds() == list(range(0, 20, 2))
+    assert problem.seeds(3) == [0, 2, 4]
+
+
+def test_a_draw_without_a_class_is_passed_over(diabetes):
+    problem = Pmlb(set="diabetes", noise=0.2, data_home=diabetes)
+
+    def good(seed):
+        parts = problem.split(seed, 4, 2)
+        return all(len(set(y.tolist())) == 2 for y in (parts.y_cheap, parts.y_trusted))
+
+    # Run and draws so far, as in the published code.
+    wanted, drawn = [], 0
+    for run in range(5):
+        while not good(run + drawn):
+            drawn += 1
+        wanted.append(run + drawn)
+        drawn += 1
+    assert problem.seeds(5, 4, 2) == wanted
+    assert wanted != [0, 2, 4, 6, 8]
+
+
+def test_a_class_that_never_comes_is_an_error(tmp_path):
+    rows = [(i, 2 if i == 0 else 1) for i in range(300)]
+    write(tmp_path / "pmlb", "diabetes.csv.gz", ["a", "target"], rows)
+    problem = Pmlb(set="diabetes", noise=0.2, data_home=str(tmp_path))
+    with pytest.raises(ValueError, match="diabetes must have rows of both classes"):
+        problem.seeds(3)
+
+
+def test_most_votes_win_before_genres_are_told_apart(songs):
+    rock = problems._voted(songs, "rock")
+    assert rock.trusted[:2].tolist() == [1, 0]
+    assert rock.true.tolist() == [1, 1, 0, 0]
+    # Exactly one genre wins each song, ties included.
+    winners = sum(problems._voted(songs, genre).trusted for genre in ("rock", "pop", "jazz"))
+    assert winners.tolist() == [1, 1, 1, 1]
+    assert problems._voted(songs, "pop").trusted[2] == 0  # no answer says so
+    singles = sum(problems._voted(songs, genre).cheap for genre in ("rock", "pop", "jazz"))
+    assert singles.tolist() == [1, 1, 1, 1]
+
+
+def test_votes_are_drawn_alike_every_time(songs):
+    one, two = problems._voted(songs, "rock"), problems._voted(songs, "rock")
+    np.testing.assert_array_equal(one.trusted, two.trusted)
+    np.testing.assert_array_equal(one.drawn, two.drawn)
+
+
+def test_no_answer_counts_twice(songs):
+    rows = problems._voted(songs, "rock")
+    answers = rows._answers(np.array([0, 1, 3]), np.array([0, 2]))
+    # All of songs 0 and 2, one of songs 1 and 3.
+    assert np.bincount(answers.annotator // 10).tolist() == [3, 1, 4, 1]
+    np.testing.assert_array_equal(answers.X[:, 0] / 2, answers.annotator // 10)
+    assert answers.y[:3].tolist() == [1, 1, 0]
+
+
+def test_made_sets_stand_in_where_there_are_none(tmp_path):
+    found = problems.artificial(str(tmp_path))
+    assert {problem.column for problem in found} == {"2D", "5D", "10D", "20D"}
+    assert all(isinstance(problem, Made) for problem in found)
+    assert [p.name for p in problems.artificial(str(tmp_path), quick=True)] == [
+        name for name in ("made_0", "made_10", "made_20", "made_30") for _ in range(2)
+    ]
+
+
+def test_only_the_sets_that_are_there(tmp_path):
+    for number in (3, 12, 14):
+        write(tmp_path / "artificial", f"df_{number}.csv.gz", ["feature_0"], [])
+    found = problems.artificial(str(tmp_path))
+    assert [p.name for p in found] == [f"df_{n}" for n in (3, 3, 12, 12, 14, 14)]
+    assert [p.column for p in found][::2] == ["2D", "5D", "5D"]
+    quick = problems.artificial(str(tmp_path), quick=True)
+    assert [(p.name, p.noise) for p in quick] == [
+        ("df_3", 0.2),
+        ("df_3", 0.4),
+        ("df_12", 0.2),
+        ("df_12", 0.4),
+    ]
+
+
+def test_made_sets_have_the_wanted_noise():
+    rows = Made(number=10, noise=0.4).load()
+    assert rows.X.shape == (5000, 5)
+    assert abs((rows.cheap != rows.trusted).mean() - 0.4) < 0.05
+
+
+def test_problems_can_be_sent_to_processes():
+    problem = Music(genre="jazz", data_home="somewhere")
+    assert pickle.loads(pickle.dumps(problem)) == problem
+    assert (problem.name, problem.column) == ("music_genre:jazz", "music_genre")
+    assert (problem.experiment, problem.runs) == ("crowd", 3)
+
+
+@needs_data
+def test_all_problems_of_the_paper():
+    tasks = problems.pmlb(DATA)
+    assert [p.name for p in tasks[::2]] == list(problems.PMLB)
+    assert len(problems.crowd(DATA)) == 11
+    assert [p.name for p in problems.crowd(DATA, quick=True)][1:] == ["sentiment_polarity"]
+    for problem in (Artificial(number=0, noise=0.2, data_home=DATA), tasks[0]):
+        assert problem.seeds(3) == [0, 2, 4]
+
+
+@needs_data
+def test_crowd_labels_are_as_good_as_is_known():
+    rows = Sentiment(data_home=DATA).load()
+    assert (rows.cheap == rows.true).mean() == pytest.approx(0.79, abs=0.01)
+    assert (rows.trusted == rows.true).mean() == pytest.approx(0.88, abs=0.01)
+    split = Sentiment(data_home=DATA).split(0)
+    assert split.answers is not None
+    assert len(split.answers.y) > 75 * 3
