@@ -24,8 +24,11 @@ from polyfid.data import (
     order_levels,
     point_ids,
     read_weights,
+    root_mean_square,
+    settled,
     sort_rows,
     stack_levels,
+    varies,
 )
 
 # Points

@@ -73,9 +73,9 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
         fidelity does not carry an order, as that of `stack_levels` and ordered categories do.
     inference : {"auto", "laplace", "ep", "variational"}
         Laplace is fastest; the other two give better probabilities. "auto" is Laplace for kernels
-        that are given, and EP where structure or label noise is learnt (or Laplace for a structure
-        under which EP does not converge). Structures are tuned with Laplace, and the posterior of
-        each is then found by the scheme.
+        that are given, and EP where structure or label noise is learnt (for a structure: up to 2000
+        rows and where EP converges, else Laplace). Structures are tuned with Laplace, and the
+        posterior of each is then found by the scheme.
     n_inducing : "auto" or None
         Inference is exact.
     prior : {"weak", None}

@@ -161,7 +161,7 @@ class UnitRows(FeatureMap):
     --------
     >>> import numpy as np
     >>> from polyfid.features import UnitRows
-    >>> x = np.array([[3.0, 4.0], [30.0, 40.0], [1.0, 0.0]])
+    >>> x = np.array([[3.0, 4.0, 0.0], [30.0, 40.0, 0.0], [1.0, 0.0, 2.0]])
     >>> points = UnitRows.of(x, np.ones(3))(x)
     >>> bool(np.allclose(points[0], points[1]))
     True
