@@ -17,7 +17,7 @@ demo: $(VENV)/.core  ## a small problem with cheap and trusted labels, start to 
 test: $(VENV)/.dev  ## the tests, without the slow ones
 	$(ONE_THREAD) $(BIN)/python -m pytest -q -n 2 -m "not slow"
 
-test-all: $(VENV)/.dev  ## all tests
+test-all: $(VENV)/.all  ## all tests, with a sampler to compare with
 	$(ONE_THREAD) $(BIN)/python -m pytest -q -n 2
 
 check: $(VENV)/.dev  ## lint, format, types and the order of imports
@@ -36,10 +36,12 @@ clean:  ## remove the environment, caches and builds
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# Two stamps: the library alone, and the library with all that testing and checking need.
+# Three stamps: the library alone, with all that testing and checking need, and with a sampler,
+# which brings half a gigabyte, too.
 $(VENV)/.core: EXTRAS :=
 $(VENV)/.dev: EXTRAS := [test,dev,experiments]
-$(VENV)/.core $(VENV)/.dev: pyproject.toml | $(BIN)/pip
+$(VENV)/.all: EXTRAS := [test,dev,experiments,mcmc]
+$(VENV)/.core $(VENV)/.dev $(VENV)/.all: pyproject.toml | $(BIN)/pip
 	@echo "Installing polyfid$(EXTRAS) into $(VENV)"
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable ".$(EXTRAS)"
 	@touch $(VENV)/.core $@

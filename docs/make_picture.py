@@ -34,8 +34,8 @@ def main() -> None:
             "experiment": (X_trusted, feasible(X_trusted)),
         }
     )
-    both = MultiFidelityClassifier(inference="ep").fit(X, y, fidelity=fidelity)
-    alone = TrustedOnly(MultiFidelityClassifier(inference="ep")).fit(X, y, fidelity=fidelity)
+    both = MultiFidelityClassifier().fit(X, y, fidelity=fidelity)
+    alone = TrustedOnly(MultiFidelityClassifier()).fit(X, y, fidelity=fidelity)
 
     side = np.linspace(-2.4, 2.4, 121)
     grid = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)

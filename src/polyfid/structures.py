@@ -43,7 +43,7 @@ from polyfid.model import (
     tuning_subset,
 )
 from polyfid.occam import log_occam
-from polyfid.prior import Autoregressive, Prior
+from polyfid.prior import Autoregressive, Coregional, Prior
 from polyfid.tuning import Optimum, maximise
 
 Array = NDArray[np.float64]
@@ -58,11 +58,15 @@ TOLERANCE = 1e-4
 #: With more rows than this, structures are compared on a sample, and only the leading ones, at
 #: most this many, are tuned on more.
 N_SCOUT, N_LEADERS = 600, 3
+#: What a level starts with of a function that it did not share before.
+_SOME = 0.3
+#: Iterations of the leading structure under the scheme itself.
+POLISH_ITER = 12
 #: With more rows than this Laplace, several times as fast, takes the place of EP if it may.
 N_LAPLACE = 2000
 #: How much more one structure may gain than another by what comes after the climb.
 _LENIENCE = 3.0
-#: The leading structures whose special cases are tried.
+#: The leading structures whose other links are tried ("mixed", the costliest, on the first only).
 N_SPECIALISED = 2
 
 #: The kernel of a correction that is not there.
@@ -79,6 +83,7 @@ LINKS = {
     "linked": "",
     "same": "one function at all levels",
     "apart": "levels unrelated",
+    "mixed": "levels mixed from shared functions",
 }
 
 
@@ -117,6 +122,8 @@ class Structure:
             return general
         if self.link == "apart":
             return replace(general, rho=(0.0,) * (n_levels - 1), rho_bounds="fixed")
+        if self.link == "mixed":  # unlike rho, this lets a cheap level err in ways of its own
+            return Coregional(general.kernels, general.loadings)  # type: ignore[arg-type]
         # One function, of which noisy labels see less: rho is the ratio of the amplitudes.
         absent = (kernel,) + (ABSENT,) * (n_levels - 1)
         return replace(general, kernels=absent, rho_prior=(2.0, 1.5))
@@ -238,16 +245,22 @@ def learn(
     found.sort(key=lambda c: -c.log_evidence)
     special = [
         (replace(c.structure, link=link), c)
-        for c in found[:N_SPECIALISED]
+        for rank, c in enumerate(found[:N_SPECIALISED])
         for link in _special_links(c.prior, rows.level)
+        if rank == 0 or link != "mixed"
     ]
     found += pool(delayed(climb)(s, scout, c, c) for s, c in special)
     if scout is not tuning:
         leaders = _average(found)[:N_LEADERS]
         found = list(pool(delayed(climb)(c.structure, tuning, c) for c, _ in leaders))
 
+    # What the leading one gains by going on under the scheme itself, the others are given as well.
+    leader, *rest = [c for c, _ in _average(found)]
+    polished = _polish(leader, tuning, settings)
+    if polished is not leader:
+        rest = list(pool(delayed(_follow)(c, leader, polished, tuning, settings) for c in rest))
     members = []
-    for candidate, share in _average(found):
+    for candidate, share in _average([polished, *rest]):
         fit = candidate.fit
         if fit is None or len(fit.posterior.points) < len(rows.level):
             fit = _infer(candidate.evidence(rows), candidate.optimum, settings)
@@ -278,13 +291,16 @@ def _worth_trying(maps: dict[type[FeatureMap], FeatureMap]) -> list[Structure]:
 
 
 def _special_links(prior: Prior, level: NDArray[np.intp]) -> Sequence[str]:
-    """The special cases that the link of the levels has, if there is one to speak of."""
+    """The links that may take the place of the general one, if there is one to speak of."""
     if len(np.unique(level)) < 2 or not isinstance(prior, Autoregressive):
         return ()
     if isinstance(prior.rho_bounds, str):
         return ()
     low, high = prior.rho_bounds
-    return ("same", "apart") if low <= 0.0 <= high else ("same",)
+    links = ["same"]
+    links += ["apart"] if low <= 0.0 <= high else []
+    # Without rho there is nothing that bounds of the user's could hold.
+    return [*links, "mixed"] if low <= -10.0 and high >= 10.0 else links
 
 
 def _climb(
@@ -344,6 +360,63 @@ def _infer(evidence: Evidence, optimum: Optimum, settings: Settings) -> BinaryFi
     return fit
 
 
+def _polish(candidate: Candidate, rows: Rows, settings: Settings) -> Candidate:
+    """Tune on under the scheme's own evidence, which pulls less towards large scales."""
+    if not _can_move(candidate) or candidate.fit is None:
+        return candidate
+    evidence = candidate.evidence(rows).with_scheme(SCHEMES[candidate.fit.scheme])
+    tol, iterations = max(settings.tol, TOLERANCE), min(settings.max_iter, POLISH_ITER)
+    with suitable_threads(len(evidence.points)):
+        optimum = maximise(evidence, candidate.hyperprior, [candidate.theta], iterations, tol)
+    return _move(candidate, optimum, rows, settings)
+
+
+def _follow(
+    candidate: Candidate, before: Candidate, after: Candidate, rows: Rows, settings: Settings
+) -> Candidate:
+    """Move a structure as another one was moved, if that is to its good."""
+    if not _can_move(candidate):
+        return candidate
+    evidence = candidate.evidence(rows)
+    shift = _carry(before, after.theta - before.theta, evidence)
+    bounds = evidence.bounds
+    theta = np.clip(candidate.theta + shift, bounds[:, 0], bounds[:, 1])
+    return _move(candidate, replace(candidate.optimum, theta=theta), rows, settings)
+
+
+def _can_move(candidate: Candidate) -> bool:
+    """Whether a scheme other than Laplace, which has seen its optimum, has converged."""
+    fit = candidate.fit
+    return fit is not None and fit.scheme != "laplace" and fit.inference.converged
+
+
+def _move(candidate: Candidate, optimum: Optimum, rows: Rows, settings: Settings) -> Candidate:
+    """The candidate at other hyper-parameters, or as it was where they are no better.
+
+    Its Occam factor stays that of the first ones, a little way off.
+    """
+    old = candidate.fit
+    try:
+        fit = _infer(candidate.evidence(rows), optimum, settings)
+    except NotPositiveDefinite:
+        return candidate
+    log_priors = [candidate.hyperprior(theta)[0] for theta in (candidate.theta, optimum.theta)]
+    if old is None or fit.scheme != old.scheme or not fit.inference.converged:
+        return candidate
+    gain = fit.log_evidence + log_priors[1] - old.log_evidence - log_priors[0]
+    if not gain > 0.0:
+        return candidate
+    objective = fit.log_evidence + log_priors[1]
+    climbs = (replace(optimum.best, theta=optimum.theta, objective=objective), *optimum.climbs[1:])
+    found = replace(optimum, objective=objective, climbs=climbs)
+    return replace(
+        candidate,
+        optimum=found,
+        fit=replace(fit, optimum=found),
+        log_evidence=candidate.log_evidence + gain,
+    )
+
+
 def _hopeless(optimum: Optimum, other: Candidate) -> bool:
     """Whether a structure is so far behind another that its weight would be negligible."""
     reach = optimum.objective + max(other.gain, 0.0) + _LENIENCE
@@ -356,22 +429,39 @@ def _translate(start: Candidate, evidence: Evidence, hyperprior: HyperPrior) -> 
     What deviates from the typical value there deviates as much here; parameters that the other
     one does not have are typical.
     """
-    names = start.prior.theta_names + evidence.likelihood.theta_names
-    own = dict(zip(names, start.theta - start.hyperprior.mean, strict=True))
-    alike: dict[str, list[float]] = {}
-    for name, value in own.items():
-        alike.setdefault(_kind(name), []).append(value)
-    theta = hyperprior.mean.copy()
-    for i, name in enumerate(evidence.theta_names):
-        if name in own:
-            theta[i] += own[name]
-        elif "linear." not in name:
-            theta[i] += float(np.mean(alike.get(_kind(name), [0.0])))
+    theta = hyperprior.mean + _carry(start, start.theta - start.hyperprior.mean, evidence)
+    if isinstance(evidence.prior, Coregional) and isinstance(start.prior, Autoregressive):
+        cut = len(start.prior.theta)
+        loadings = start.prior.with_theta(start.theta[:cut]).loadings.ravel()
+        theta[: len(loadings)] = np.where(loadings == 0.0, _SOME, loadings)
     return theta
 
 
+def _carry(start: Candidate, change: Array, evidence: Evidence) -> Array:
+    """A change of one structure's parameters as one of another's: by name, else by role."""
+    names = _names(start.prior) + evidence.likelihood.theta_names
+    own = dict(zip(names, change, strict=True))
+    alike: dict[str, list[float]] = {}
+    for name, value in own.items():
+        alike.setdefault(_kind(name), []).append(value)
+    carried = np.zeros(len(evidence.theta))
+    for i, name in enumerate(_names(evidence.prior) + evidence.likelihood.theta_names):
+        if name in own:
+            carried[i] = own[name]
+        elif "linear." not in name:
+            carried[i] = float(np.mean(alike.get(_kind(name), [0.0])))
+    return carried
+
+
+def _names(prior: Prior) -> tuple[str, ...]:
+    """Names of parameters with processes by number, which priors of different kinds share."""
+    return prior.mixing_names + tuple(
+        f"{s}.{name}" for s, kernel in enumerate(prior.kernels) for name in kernel.theta_names
+    )
+
+
 def _kind(name: str) -> str:
-    """The process and the role of a parameter: f[0].rbf.length_scale[3] → f[0] length_scale."""
+    """The process and the role of a parameter: 0.rbf.length_scale[3] → 0 length_scale."""
     process, *path = name.split(".")
     return f"{process} {path[-1].partition('[')[0]}" if path else process
 
