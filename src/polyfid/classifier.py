@@ -34,6 +34,7 @@ from polyfid.inference import SCHEMES
 from polyfid.kernels import RBF, Constant, Kernel
 from polyfid.kernels.base import as_kernel
 from polyfid.likelihoods import Likelihood, Logit, NoisyLogit
+from polyfid.linalg import suitable_threads
 from polyfid.mixture import Member, Mixture
 from polyfid.model import (
     BinaryFit,
@@ -307,10 +308,12 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
             signs = np.where(code == positive, 1.0, -1.0)
             likelihood = self._likelihood(signs, weight, level, group, len(levels))
             seed = np.random.RandomState(seeds[positive])
-            if learns_structure(settings, likelihood):
-                rows = Rows(x, level, likelihood)
-                return learn(rows, weight, self.standardize, len(levels), settings, seed, subset)
-            fit = fit_binary(points, likelihood, len(levels), settings, seed, subset)
+            # Once for all of a fit: threads of BLAS that are let loose again go on turning a while.
+            with suitable_threads(len(level)):
+                if learns_structure(settings, likelihood):
+                    rows, scale = Rows(x, level, likelihood), self.standardize
+                    return learn(rows, weight, scale, len(levels), settings, seed, subset)
+                fit = fit_binary(points, likelihood, len(levels), settings, seed, subset)
             return Mixture((Member("kernel as given", features, fit),))
 
         if len(classes) == 2:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polyfid.covariances import ExactBelief, ExactCovariance
+from polyfid.covariances import ExactCovariance, Start
 from polyfid.data import Points
 from polyfid.inference import Fixed, Report, Scheme, run
 from polyfid.likelihoods import Likelihood
@@ -54,7 +54,7 @@ class Evidence:
         self.points, self.scheme = points, scheme
         self.tol, self.max_iter = tol, max_iter
         self._tiles = tiles(points)
-        self.warm: ExactBelief | None = None
+        self.warm: Start | None = None
 
     @property
     def theta(self) -> Array:

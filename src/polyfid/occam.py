@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 #: Up to this many parameters the second derivatives are computed, beyond it they are probed.
 N_EXACT = 20
 #: Steps that look for the directions of most curvature, probes of the rest, and steps of each.
-_FIRST_STEPS, _PROBES, _STEPS = 8, 4, 3
+_FIRST_STEPS, _PROBES, _STEPS = 8, 3, 3
 #: Length of the steps of finite differences, in standard deviations of the hyper-prior.
 _STEP = 1e-3
 #: The least curvature in units of the hyper-prior's: near a bound or off the top it may be less.

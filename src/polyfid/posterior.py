@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from polyfid.covariances import ExactBelief
+from polyfid.covariances import ExactBelief, Sites
 from polyfid.data import Points
 from polyfid.linalg import Cholesky, Indefinite, jittered_root
 from polyfid.prior import Prior
@@ -27,14 +27,22 @@ class Posterior:
 
     prior: Prior
     points: Points
+    sites: Sites
     alpha: Array
-    root: Array
     factor: Cholesky | Indefinite
 
     @classmethod
     def from_belief(cls, prior: Prior, points: Points, belief: ExactBelief) -> Posterior:
         """The posterior that a belief at the rows implies; keeps its factor, not the covariance."""
-        return cls(prior, points, belief.alpha, belief.root, belief.release_factor())
+        return cls(prior, points, belief.sites, belief.alpha, belief.release_factor())
+
+    @property
+    def root(self) -> Array:
+        return self.sites.root
+
+    def solve(self, b: Array) -> Array:
+        """B^-1 b at the rows."""
+        return self.factor.solve(b)
 
     def mean(self, new: Points) -> Array:
         """Posterior mean at the points, (m,)."""
@@ -45,11 +53,11 @@ class Posterior:
 
     def mean_and_variance(self, new: Points) -> tuple[Array, Array]:
         """Posterior mean and variance at the points, (m,) each, in batches of bounded memory."""
-        means, variances = [], []
+        means, variances, root = [], [], self.root
         for part in self._batches(new):
             k = self.prior.cross_covariance(part, self.points)
             means.append(k @ self.alpha)
-            k *= self.root
+            k *= root
             variances.append(self.prior.diagonal(part) - self.factor.quadratic(k.T))
         return np.concatenate(means), np.maximum(np.concatenate(variances), 0.0)
 

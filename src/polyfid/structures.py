@@ -53,21 +53,24 @@ Array = NDArray[np.float64]
 TEMPERATURE = 2.0
 #: Structures of less weight than this are left out of the average.
 NEGLIGIBLE = 0.01
-#: Structures are tuned to this relative tolerance, some hundredths of a log evidence.
-TOLERANCE = 1e-4
+#: Structures are tuned to this relative tolerance in all, shared by the hyper-parameters: what it
+#: leaves is some hundredths of a log evidence.
+TOLERANCE = 5e-3
 #: With more rows than this, structures are compared on a sample, and only the leading ones, at
 #: most this many, are tuned on more.
 N_SCOUT, N_LEADERS = 600, 3
 #: What a level starts with of a function that it did not share before.
 _SOME = 0.3
-#: Iterations of the leading structure under the scheme itself.
-POLISH_ITER = 12
+#: Until structures are chosen, inference may end this many posterior standard deviations from its
+#: fixed point, where the evidence is stationary.
+ROUGH = 1e-3
+#: Iterations of what is near its optimum already: the leading structure under the scheme itself,
+#: and mixed levels, which would go on for long and gain little.
+FEW_ITER = 12
 #: With more rows than this Laplace, several times as fast, takes the place of EP if it may.
 N_LAPLACE = 2000
 #: How much more one structure may gain than another by what comes after the climb.
 _LENIENCE = 3.0
-#: The leading structures whose other links are tried ("mixed", the costliest, on the first only).
-N_SPECIALISED = 2
 
 #: The kernel of a correction that is not there.
 ABSENT = Constant(1e-6, "fixed")
@@ -243,13 +246,10 @@ def learn(
     lead = climb(first, scout)
     found = [lead, *pool(delayed(climb)(s, scout, lead, lead) for s in others)]
     found.sort(key=lambda c: -c.log_evidence)
-    special = [
-        (replace(c.structure, link=link), c)
-        for rank, c in enumerate(found[:N_SPECIALISED])
-        for link in _special_links(c.prior, rows.level)
-        if rank == 0 or link != "mixed"
-    ]
-    found += pool(delayed(climb)(s, scout, c, c) for s, c in special)
+    best = found[0]
+    links = _special_links(best.prior, rows.level)
+    special = [replace(best.structure, link=link) for link in links]
+    found += pool(delayed(climb)(s, scout, best, best) for s in special)
     if scout is not tuning:
         leaders = _average(found)[:N_LEADERS]
         found = list(pool(delayed(climb)(c.structure, tuning, c) for c, _ in leaders))
@@ -261,10 +261,9 @@ def learn(
         rest = list(pool(delayed(_follow)(c, leader, polished, tuning, settings) for c in rest))
     members = []
     for candidate, share in _average([polished, *rest]):
-        fit = candidate.fit
-        if fit is None or len(fit.posterior.points) < len(rows.level):
-            fit = _infer(candidate.evidence(rows), candidate.optimum, settings)
-            fit = replace(fit, tuned_on=len(tuning.level))
+        near = candidate.fit if tuning is rows else None
+        fit = _infer(candidate.evidence(rows), candidate.optimum, settings, near, rough=False)
+        fit = replace(fit, tuned_on=len(tuning.level))
         members.append(
             Member(str(candidate.structure), candidate.features, fit, share, candidate.log_evidence)
         )
@@ -332,13 +331,17 @@ def _climb(
                 # A few columns that matter may be lost among many: look at shorter ones too.
                 lengths = ["length_scale" in name for name in evidence.theta_names]
                 starts.append(starts[0] - np.where(lengths, 1.0, 0.0))
-        tol = max(settings.tol, TOLERANCE)
-        optimum = maximise(evidence, hyperprior, starts, settings.max_iter, tol)
+        tol = max(settings.tol, TOLERANCE / len(evidence.theta))
+        limit = FEW_ITER if structure.link == "mixed" else settings.max_iter
+        iterations = min(settings.max_iter, limit)
+        hopeless = 3.0 if start is None else 0.0
+        optimum = maximise(evidence, hyperprior, starts, iterations, tol, hopeless=hopeless)
         candidate = Candidate(structure, features, prior, hyperprior, optimum, None, -np.inf)
         if rival is not None and _hopeless(optimum, rival):
             return candidate
         try:
-            fit = _infer(evidence, optimum, settings)
+            # Rows and labels are the rival's, and so, nearly, is the posterior.
+            fit = _infer(evidence, optimum, settings, rival.fit if rival else None)
             occam = log_occam(evidence, hyperprior, optimum.theta, rng)
         except NotPositiveDefinite:
             return candidate
@@ -349,12 +352,24 @@ def _climb(
     return replace(candidate, fit=fit, log_evidence=log_z + log_prior + occam)
 
 
-def _infer(evidence: Evidence, optimum: Optimum, settings: Settings) -> BinaryFit:
-    """The posterior under the scheme, or under Laplace where that takes its place."""
+def _infer(
+    evidence: Evidence,
+    optimum: Optimum,
+    settings: Settings,
+    near: BinaryFit | None,
+    rough: bool = True,
+) -> BinaryFit:
+    """The posterior under the scheme, or under Laplace where that takes its place.
+
+    It starts from a fit of the same rows, if there is one.
+    """
     laplace = evidence.with_scheme(SCHEMES["laplace"])
     if settings.may_fall_back and len(evidence.points) > N_LAPLACE:
         return infer(laplace, optimum)
-    fit = infer(evidence.with_scheme(SCHEMES[settings.inference]), optimum)
+    evidence = evidence.with_scheme(SCHEMES[settings.inference])
+    evidence.tol = ROUGH if rough else evidence.tol
+    evidence.warm = near.posterior if near else None
+    fit = infer(evidence, optimum)
     if settings.may_fall_back and not (fit.inference.converged and fit.log_evidence <= 0.0):
         return infer(laplace, optimum)
     return fit
@@ -365,7 +380,9 @@ def _polish(candidate: Candidate, rows: Rows, settings: Settings) -> Candidate:
     if not _can_move(candidate) or candidate.fit is None:
         return candidate
     evidence = candidate.evidence(rows).with_scheme(SCHEMES[candidate.fit.scheme])
-    tol, iterations = max(settings.tol, TOLERANCE), min(settings.max_iter, POLISH_ITER)
+    evidence.tol = ROUGH
+    tol = max(settings.tol, TOLERANCE / len(candidate.theta))
+    iterations = min(settings.max_iter, FEW_ITER)
     with suitable_threads(len(evidence.points)):
         optimum = maximise(evidence, candidate.hyperprior, [candidate.theta], iterations, tol)
     return _move(candidate, optimum, rows, settings)
@@ -397,7 +414,7 @@ def _move(candidate: Candidate, optimum: Optimum, rows: Rows, settings: Settings
     """
     old = candidate.fit
     try:
-        fit = _infer(candidate.evidence(rows), optimum, settings)
+        fit = _infer(candidate.evidence(rows), optimum, settings, old)
     except NotPositiveDefinite:
         return candidate
     log_priors = [candidate.hyperprior(theta)[0] for theta in (candidate.theta, optimum.theta)]

@@ -20,9 +20,8 @@ from polyfid.linalg import NotPositiveDefinite
 
 Array = NDArray[np.float64]
 
-#: Iterations of every start before the hopeless ones are dropped, and how far behind is hopeless.
+#: Iterations of every start before the hopeless ones are dropped.
 _HEAT_ITER = 5
-_HOPELESS = 3.0
 #: The cost of parameters under which there is no posterior.
 _REFUSED = 1e25
 
@@ -76,11 +75,12 @@ def maximise(
     max_iter: int = 200,
     tol: float = 1e-5,
     n_jobs: int | None = None,
+    hopeless: float = 3.0,
 ) -> Optimum:
     """Maximise log evidence plus log hyper-prior by L-BFGS-B from several starts.
 
-    All starts climb a little; those far behind the best, or arrived where another one is, are
-    dropped, and the rest climb to the top.
+    All starts climb a little; those behind the best by more than is hopeless, or arrived where
+    another one is, are dropped, and the rest climb to the top.
     """
     climber = _Climber(evidence, hyperprior, tol)
     bounds = evidence.bounds
@@ -92,7 +92,7 @@ def maximise(
     else:
         pool = Parallel(n_jobs=n_jobs, prefer="processes")
         heats = pool(delayed(climber.climb)(s, min(_HEAT_ITER, max_iter)) for s in starts)
-        finalists = _finalists(heats)
+        finalists = _finalists(heats, hopeless)
         left = max_iter - _HEAT_ITER
         winner = climber.resume(heats[finalists[0]], left)
         others = pool(delayed(climber.resume)(heats[i], left, winner) for i in finalists[1:])
@@ -106,14 +106,14 @@ def maximise(
     return Optimum(best.theta, best.objective, tuple(climbs), names)
 
 
-def _finalists(heats: Sequence[Climb]) -> list[int]:
+def _finalists(heats: Sequence[Climb], hopeless: float) -> list[int]:
     """Starts worth finishing: near the best, and not where a better one already is."""
     order = sorted(range(len(heats)), key=lambda i: -heats[i].objective)
     best = heats[order[0]].objective
     chosen: list[int] = []
     for i in order:
         here = heats[i]
-        if not here.objective >= best - _HOPELESS:
+        if not here.objective >= best - hopeless:
             continue
         if not any(_arrived(here.theta, here.objective, heats[j]) for j in chosen):
             chosen.append(i)

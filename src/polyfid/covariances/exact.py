@@ -9,6 +9,7 @@ With root = |w|^(1/2), J = sign(w) and B = J + root K root (J = I unless a site 
 from __future__ import annotations
 
 from functools import cached_property, lru_cache
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,20 @@ Array = NDArray[np.float64]
 #: Below this w_i K_ii, 1 - diag(B^-1) has lost the digits that v_i needs.
 _WEAK_SITE = 1e-5
 _COLUMNS = 64  # of K at a time where variances are computed one by one
+
+
+class Start(Protocol):
+    """What inference may start from: a belief, or a posterior that was kept."""
+
+    @property
+    def sites(self) -> Sites: ...
+
+    @property
+    def alpha(self) -> Array: ...
+
+    def solve(self, b: Array) -> Array:
+        """B^-1 b."""
+        ...
 
 
 class ExactCovariance:
@@ -55,7 +70,7 @@ class ExactCovariance:
         zero = np.zeros(len(self.diagonal))
         return ExactBelief(self, Sites(zero, zero), zero, zero)
 
-    def carry_over(self, old: ExactBelief) -> ExactBelief:
+    def carry_over(self, old: Start) -> ExactBelief:
         """A belief of another covariance moved to this one by keeping its alpha."""
         mean = symv(self.K, old.alpha)
         sites = Sites(old.sites.w, old.alpha + old.sites.w * mean)
@@ -72,14 +87,14 @@ class ExactCovariance:
         return belief
 
     def condition_near(
-        self, sites: Sites, start: ExactBelief, near: ExactBelief, tolerance: float, max_iter: int
+        self, sites: Sites, start: ExactBelief, near: Start, tolerance: float, max_iter: int
     ) -> ExactBelief | None:
         """As `condition`, for the mean only: conjugate gradients preconditioned by another factor.
 
         Returns None where ``max_iter`` steps do not reach the relative tolerance: the other
         belief is too far for this to pay.
         """
-        root = np.sqrt(sites.w)
+        root = sites.root
         residual = sites.nu - sites.w * start.mean - start.alpha
         r = root * symv(self.K, residual)
         y = np.zeros_like(r)
@@ -154,7 +169,7 @@ class ExactBelief:
     ) -> None:
         self._covariance = covariance
         self.sites, self.alpha, self.mean = sites, alpha, mean
-        self.root = np.sqrt(np.abs(sites.w))
+        self.root = sites.root
         self._signs = np.where(sites.w < 0.0, -1.0, 1.0)
         self._factor: Cholesky | Indefinite | None = None
         self._log_det: float | None = None

@@ -17,6 +17,11 @@ class Sites:
     w: Array
     nu: Array
 
+    @property
+    def root(self) -> Array:
+        """|w|^(1/2)."""
+        return np.sqrt(np.abs(self.w))
+
     def mix(self, other: Sites, step: float) -> Sites:
         """A step from these sites towards others; 1 is all the way."""
         if step == 1.0:

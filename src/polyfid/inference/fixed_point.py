@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from polyfid.covariances import ExactBelief, ExactCovariance, Sites
+from polyfid.covariances import ExactBelief, ExactCovariance, Sites, Start
 from polyfid.inference.scheme import Scheme
 from polyfid.likelihoods import Likelihood
 from polyfid.linalg import NotPositiveDefinite
@@ -49,7 +49,7 @@ def run(
     scheme: Scheme[Any],
     covariance: ExactCovariance,
     likelihood: Likelihood,
-    start: ExactBelief | None = None,
+    start: Start | None = None,
     tol: float = 1e-6,
     max_iter: int = 100,
 ) -> Fixed:
@@ -88,10 +88,10 @@ class _Loop:
         scheme: Scheme[Any],
         covariance: ExactCovariance,
         likelihood: Likelihood,
-        start: ExactBelief | None,
+        start: Start | None,
     ) -> None:
         self.scheme, self.covariance, self.likelihood = scheme, covariance, likelihood
-        self.near = start
+        self.near: Start | None = start
         self.state = self._look(covariance.prior_belief())
         if start is not None:
             # The old sites under the new prior: a Newton step from the old mode.
