@@ -126,8 +126,7 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
         The structures that were averaged, heaviest first, with their weights. ``rho_``,
         ``kernels_``, ``theta_`` and the evidence are those of the heaviest.
     rho_ : array of shape (n_levels - 1,)
-        How each level's latent function follows the one below it (for levels mixed from shared
-        functions, the slope of the best linear prediction).
+        How each level's latent function follows the one below it.
     kernels_ : list of kernels
         Of the latent processes, tuned.
     theta_, theta_names_ : array and tuple
@@ -335,8 +334,7 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
     def _publish(self, counts: NDArray[np.intp], notes: list[str]) -> None:
         """Set the fitted attributes that follow from the fits and warn of what went wrong."""
         fits = self._fits
-        ordered = self.coupling == "autoregressive"
-        rho = [np.array(f.rho if ordered else (), dtype=float) for f in fits]
+        rho = [np.array(getattr(f.prior, "rho", ()), dtype=float) for f in fits]
         single = len(fits) == 1
         self.rho_ = rho[0] if single else rho
         kernels = [list(f.prior.kernels) for f in fits]

@@ -70,19 +70,6 @@ class BinaryFit:
     def theta(self) -> Array:
         return np.concatenate([self.prior.theta, self.likelihood.theta])
 
-    @property
-    def rho(self) -> tuple[float, ...]:
-        """How each level follows the one below it.
-
-        Where levels are mixed from shared processes, the slope of the best linear prediction.
-        """
-        if isinstance(self.prior, Autoregressive):
-            return self.prior.rho
-        A, x = self.prior.loadings, self.posterior.points.x
-        variances = np.array([k.diagonal(x).mean() for k in self.prior.kernels])
-        below, above = A[:-1], A[1:]
-        return tuple(((above * below) @ variances / ((below**2) @ variances)).tolist())
-
 
 def default_kernel(n_features: int) -> Kernel:
     """A scaled RBF with one length-scale a feature, which the weak prior ties softly together."""

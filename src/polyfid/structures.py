@@ -43,7 +43,7 @@ from polyfid.model import (
     tuning_subset,
 )
 from polyfid.occam import log_occam
-from polyfid.prior import Autoregressive, Coregional, Prior
+from polyfid.prior import Autoregressive, Prior
 from polyfid.tuning import Optimum, maximise
 
 Array = NDArray[np.float64]
@@ -55,20 +55,19 @@ TEMPERATURE = 2.0
 NEGLIGIBLE = 0.01
 #: Structures are tuned to this relative tolerance in all, shared by the hyper-parameters: what it
 #: leaves is some hundredths of a log evidence.
-TOLERANCE = 5e-3
+TOLERANCE = 2e-3
 #: With more rows than this, structures are compared on a sample, and only the leading ones, at
 #: most this many, are tuned on more.
 N_SCOUT, N_LEADERS = 600, 3
-#: What a level starts with of a function that it did not share before.
-_SOME = 0.3
 #: Until structures are chosen, inference may end this many posterior standard deviations from its
 #: fixed point, where the evidence is stationary.
 ROUGH = 1e-3
-#: Iterations of what is near its optimum already: the leading structure under the scheme itself,
-#: and mixed levels, which would go on for long and gain little.
-FEW_ITER = 12
+#: Iterations of the leading structure under the scheme itself.
+POLISH_ITER = 12
 #: With more rows than this Laplace, several times as fast, takes the place of EP if it may.
 N_LAPLACE = 2000
+#: The leading structures whose other links are tried.
+N_SPECIALISED = 2
 #: How much more one structure may gain than another by what comes after the climb.
 _LENIENCE = 3.0
 
@@ -86,7 +85,6 @@ LINKS = {
     "linked": "",
     "same": "one function at all levels",
     "apart": "levels unrelated",
-    "mixed": "levels mixed from shared functions",
 }
 
 
@@ -125,8 +123,6 @@ class Structure:
             return general
         if self.link == "apart":
             return replace(general, rho=(0.0,) * (n_levels - 1), rho_bounds="fixed")
-        if self.link == "mixed":  # unlike rho, this lets a cheap level err in ways of its own
-            return Coregional(general.kernels, general.loadings)  # type: ignore[arg-type]
         # One function, of which noisy labels see less: rho is the ratio of the amplitudes.
         absent = (kernel,) + (ABSENT,) * (n_levels - 1)
         return replace(general, kernels=absent, rho_prior=(2.0, 1.5))
@@ -246,10 +242,12 @@ def learn(
     lead = climb(first, scout)
     found = [lead, *pool(delayed(climb)(s, scout, lead, lead) for s in others)]
     found.sort(key=lambda c: -c.log_evidence)
-    best = found[0]
-    links = _special_links(best.prior, rows.level)
-    special = [replace(best.structure, link=link) for link in links]
-    found += pool(delayed(climb)(s, scout, best, best) for s in special)
+    special = [
+        (replace(c.structure, link=link), c)
+        for c in found[:N_SPECIALISED]
+        for link in _special_links(c.prior, rows.level)
+    ]
+    found += pool(delayed(climb)(s, scout, c, c) for s, c in special)
     if scout is not tuning:
         leaders = _average(found)[:N_LEADERS]
         found = list(pool(delayed(climb)(c.structure, tuning, c) for c, _ in leaders))
@@ -296,10 +294,7 @@ def _special_links(prior: Prior, level: NDArray[np.intp]) -> Sequence[str]:
     if isinstance(prior.rho_bounds, str):
         return ()
     low, high = prior.rho_bounds
-    links = ["same"]
-    links += ["apart"] if low <= 0.0 <= high else []
-    # Without rho there is nothing that bounds of the user's could hold.
-    return [*links, "mixed"] if low <= -10.0 and high >= 10.0 else links
+    return ["same", "apart"] if low <= 0.0 <= high else ["same"]
 
 
 def _climb(
@@ -332,10 +327,9 @@ def _climb(
                 lengths = ["length_scale" in name for name in evidence.theta_names]
                 starts.append(starts[0] - np.where(lengths, 1.0, 0.0))
         tol = max(settings.tol, TOLERANCE / len(evidence.theta))
-        limit = FEW_ITER if structure.link == "mixed" else settings.max_iter
-        iterations = min(settings.max_iter, limit)
         hopeless = 3.0 if start is None else 0.0
-        optimum = maximise(evidence, hyperprior, starts, iterations, tol, hopeless=hopeless)
+        limits = settings.max_iter, tol, None, hopeless
+        optimum = maximise(evidence, hyperprior, starts, *limits)
         candidate = Candidate(structure, features, prior, hyperprior, optimum, None, -np.inf)
         if rival is not None and _hopeless(optimum, rival):
             return candidate
@@ -382,10 +376,11 @@ def _polish(candidate: Candidate, rows: Rows, settings: Settings) -> Candidate:
     evidence = candidate.evidence(rows).with_scheme(SCHEMES[candidate.fit.scheme])
     evidence.tol = ROUGH
     tol = max(settings.tol, TOLERANCE / len(candidate.theta))
-    iterations = min(settings.max_iter, FEW_ITER)
+    iterations = min(settings.max_iter, POLISH_ITER)
     with suitable_threads(len(evidence.points)):
         optimum = maximise(evidence, candidate.hyperprior, [candidate.theta], iterations, tol)
-    return _move(candidate, optimum, rows, settings)
+    found = replace(candidate.optimum, theta=optimum.theta, at_bounds=optimum.at_bounds)
+    return _move(candidate, found, rows, settings)
 
 
 def _follow(
@@ -446,12 +441,7 @@ def _translate(start: Candidate, evidence: Evidence, hyperprior: HyperPrior) -> 
     What deviates from the typical value there deviates as much here; parameters that the other
     one does not have are typical.
     """
-    theta = hyperprior.mean + _carry(start, start.theta - start.hyperprior.mean, evidence)
-    if isinstance(evidence.prior, Coregional) and isinstance(start.prior, Autoregressive):
-        cut = len(start.prior.theta)
-        loadings = start.prior.with_theta(start.theta[:cut]).loadings.ravel()
-        theta[: len(loadings)] = np.where(loadings == 0.0, _SOME, loadings)
-    return theta
+    return hyperprior.mean + _carry(start, start.theta - start.hyperprior.mean, evidence)
 
 
 def _carry(start: Candidate, change: Array, evidence: Evidence) -> Array:

@@ -14,7 +14,7 @@ from polyfid.kernels import Kernel
 from polyfid.likelihoods import NoisyLogit
 from polyfid.mixture import Mixture
 from polyfid.model import BinaryFit
-from polyfid.prior import Autoregressive, Prior
+from polyfid.prior import Prior
 
 _INFERENCE = {"laplace": "Laplace", "ep": "expectation propagation", "variational": "variational"}
 
@@ -62,7 +62,7 @@ class LearntStructure:
                 m.weight,
                 m.log_evidence,
                 m.fit.log_evidence,
-                m.fit.rho,
+                tuple(getattr(m.fit.prior, "rho", ())),
                 m.fit.prior.kernels,
             )
             for m in mixture.members
@@ -171,19 +171,18 @@ def _story(
 ) -> list[tuple[str, str]]:
     lines = []
     prior = fit.prior
-    ordered = isinstance(prior, Autoregressive)
-    if not ordered:
+    rho = getattr(prior, "rho", None)
+    if rho is None:
         rows = (", ".join(f"{a:+.2f}" for a in row) for row in prior.loadings)
         mixed = [f"{name}: {row}" for name, row in zip(levels, rows, strict=True)]
         lines.append(("loadings", "\n".join(mixed)))
-    if fit.rho:
-        rest = "correction" if ordered else "what it does not share"
+    elif len(rho):
         steps = [
-            f"{levels[t + 1]} = {r:+.3f} × {levels[t]} + {rest}; correlation of the two "
+            f"{levels[t + 1]} = {r:+.3f} × {levels[t]} + correction; correlation of the two "
             f"{_correlation(fit, t):+.2f}"
-            for t, r in enumerate(fit.rho)
+            for t, r in enumerate(rho)
         ]
-        lines.append(("rho" if ordered else "follows", "\n".join(steps)))
+        lines.append(("rho", "\n".join(steps)))
     words = [
         f"{name}: {kernel.describe(feature_names)}"
         for name, kernel in zip(_processes(prior, levels), prior.kernels, strict=True)
@@ -209,7 +208,7 @@ def _story(
 
 def _processes(prior: Prior, levels: tuple[Any, ...]) -> list[str]:
     """Names of the latent processes and what they stand for."""
-    if not isinstance(prior, Autoregressive):
+    if not hasattr(prior, "rho"):
         return list(prior.process_names)
     roles = [levels[0], *(f"correction of {name}" for name in levels[1:])]
     return [f"{name} ({role})" for name, role in zip(prior.process_names, roles, strict=True)]
