@@ -20,7 +20,5 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in {"typer", "rich", "click"}:
             raise
-        sys.exit(
-            f'The command needs {error.name}. Install it with: pip install "polyfid[experiments]"'
-        )
+        sys.exit(f'The command needs {error.name}. Install it with: pip install "polyfid[cli]"')
     app()
