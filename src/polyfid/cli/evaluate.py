@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from polyfid.cli.parameters import Fitting, Sources, Talk
+from polyfid.cli.options import Sources
+from polyfid.cli.parameters import Fitting, Talk
 
 
 def evaluate(
@@ -16,34 +17,24 @@ def evaluate(
     folds: Annotated[int, typer.Option(min=2, help="Parts that trusted rows are cut into.")] = 5,
 ) -> None:
     """Cross-validate on trusted rows only, beside baselines, and say whether cheap labels help."""
-    from polyfid.cli.sources import classifier, read_sources
+    from polyfid.cli.fitting import classifier
+    from polyfid.cli.judging import judge
+    from polyfid.cli.layout import compare
+    from polyfid.cli.sources import read_sources
     from polyfid.cli.talk import Speaker
-
-    speaker = Speaker(talk)
-    model = classifier(fitting)
-    table = read_sources(sources, fitting.seed)
-    with speaker.progress("Evaluating") as step, speaker.warnings() as notes:
-        found = evaluated(table, model, sources, fitting, folds, step)
-    speaker.say(str(found))
-    speaker.result({**found.to_dict(), "warnings": notes})
-
-
-def evaluated(table, model, sources: Sources, fitting: Fitting, folds: int, step):  # type: ignore[no-untyped-def]
-    """The evaluation of a table's rows, after the recipe that a fit would use."""
-    from polyfid.evaluation import evaluate
     from polyfid.tables import Recipe
 
-    roles = table.roles
-    recipe = Recipe.learn(table.features, categorical=roles.categorical, missing=sources.missing)
-    return evaluate(
-        recipe(table.features),
-        table.label,
-        table.fidelity,
-        levels=table.levels,
-        sample_weight=table.weight,
-        model=model,
-        n_splits=folds,
-        random_state=fitting.seed,
-        n_jobs=fitting.jobs or -1,
-        progress=step,
-    )
+    speaker = Speaker(talk)
+    with speaker.warnings() as notes:
+        table = read_sources(sources, fitting.seed)
+        recipe = Recipe.learn(
+            table.features, categorical=table.roles.categorical, missing=sources.missing
+        )
+        with speaker.progress("Evaluating") as step:
+            found = judge(table, recipe, classifier(fitting), fitting, folds, step)
+    speaker.wrapped(found.sentence)
+    speaker.say()
+    speaker.say(compare(found))
+    for note in found.notes:
+        speaker.wrapped(f"Note: {note}")
+    speaker.result({**found.to_dict(), "warnings": notes})

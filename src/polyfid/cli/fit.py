@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 
 from polyfid.cli.config import write_config
-from polyfid.cli.parameters import Fitting, Sources, Talk
+from polyfid.cli.options import Sources
+from polyfid.cli.parameters import Fitting, Talk
 
 
 def fit(
@@ -18,25 +20,29 @@ def fit(
     out: Annotated[
         str, typer.Option("--out", "-o", metavar="FILE", help="The model file.")
     ] = "model.polyfid",
+    no_rows: Annotated[
+        bool,
+        typer.Option(
+            "--no-rows",
+            help="Leave the table of training rows out of the file, with ids and names of files; "
+            "a report then needs the tables. The model keeps the points it learnt from.",
+        ),
+    ] = False,
 ) -> None:
     """Fit a model to labelled tables and save it."""
-    from polyfid.cli.sources import classifier, out_path, read_sources
+    from polyfid.cli.fitting import fit_table
+    from polyfid.cli.sources import file_path, inputs_of, read_sources
     from polyfid.cli.talk import Speaker
-    from polyfid.tabular import TableModel
 
     speaker = Speaker(talk)
-    path = out_path(out)
-    if path is None:
-        raise typer.BadParameter("a model is a file; -o - will not do", param_hint="--out")
-    model = classifier(fitting)
-    table = read_sources(sources, fitting.seed)
+    path = file_path(out, "a model", inputs_of(sources))
     with speaker.warnings() as notes:
-        fitted = TableModel.fit(table, model, missing=sources.missing)
-    fitted.save(path)
+        table = read_sources(sources, fitting.seed)
+        fitted = fit_table(table, fitting, sources.missing)
+    (replace(fitted, table=None) if no_rows else fitted).save(path)
     written = write_config(context, path)
-    report = fitted.classifier.report_
-    speaker.say(str(report))
-    speaker.say(f"\nWritten: {path} and {written}")
+    speaker.say(f"{fitted.classifier.report_}\n")
+    speaker.say(f"Written: {path} and {written}")
     speaker.result(
         {
             "model": str(path),

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
 
 from polyfid.cli.parameters import Talk
+
+#: Names that are listed of a list.
+MOST = 40
 
 
 def inspect(
@@ -20,15 +24,26 @@ def inspect(
     speaker = Speaker(talk)
     header = read_header(model)
     speaker.result(header)
-    for name, value in header.items():
-        if name == "arrays":
-            value = f"{len(value)} arrays, {sum(a['nbytes'] for a in value):,} bytes"
-        speaker.say(f"{name}: {_words(value)}")
+    arrays = header.get("arrays", [])
+    size = sum(array["nbytes"] for array in arrays)
+    shown = {**header, "arrays": f"{len(arrays)} arrays, {size:,} bytes"}
+    speaker.say("\n".join(_lines(shown)))
 
 
-def _words(value: object) -> str:
-    if isinstance(value, dict):
-        return "".join(f"\n  {k}: {_words(v)}" for k, v in value.items())
-    if isinstance(value, list):
-        return ", ".join(map(str, value))
-    return str(value)
+def _lines(values: Mapping[str, Any], indent: str = "") -> list[str]:
+    lines = []
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            lines += [f"{indent}{name}:", *_lines(value, indent + "  ")]
+        else:
+            lines.append(f"{indent}{name}: {_words(value)}")
+    return lines
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if not isinstance(value, list):
+        return str(value)
+    more = f" and {len(value) - MOST} more" if len(value) > MOST else ""
+    return ", ".join(map(str, value[:MOST])) + more

@@ -13,140 +13,7 @@ import typer
 
 from polyfid.cli.config import read_config
 
-TABLES, MODEL, RUNNING = "Tables", "Model", "Running"
-
-
-@dataclass(frozen=True)
-class Sources:
-    """Where labelled rows come from, and what their columns mean."""
-
-    files: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[FILES]…",
-            help="Tables with features, label and fidelity: CSV (also .gz), Parquet, a JSON export "
-            "of Label Studio, or - for standard input.",
-            show_default=False,
-        ),
-    ] = None
-    level: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=FILE",
-            help="One table a level, least trusted first: --level crowd=a.csv --level expert=b.csv",
-            rich_help_panel=TABLES,
-        ),
-    ] = None
-    items: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", help="Crowd tables: items with their features.", rich_help_panel=TABLES
-        ),
-    ] = None
-    answers: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Crowd tables: answers, long (task, worker, label) or wide (a column a worker).",
-            rich_help_panel=TABLES,
-        ),
-    ] = None
-    gold: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Crowd tables: trusted labels (task, label).",
-            rich_help_panel=TABLES,
-        ),
-    ] = None
-    crowd: Annotated[
-        Literal["answer", "majority", "skill"],
-        typer.Option(
-            help="What a row of the crowd is: each answer, the majority, or answers by groups of "
-            "annotators of like skill.",
-            rich_help_panel=TABLES,
-        ),
-    ] = "majority"
-    ties: Annotated[
-        Literal["draw", "split"],
-        typer.Option(
-            help="Tied majorities: a seeded draw, or a row each with half the weight.",
-            rich_help_panel=TABLES,
-        ),
-    ] = "draw"
-    target: Annotated[
-        str | None,
-        typer.Option(help="Column of the labels.", show_default="label", rich_help_panel=TABLES),
-    ] = None
-    fidelity: Annotated[
-        str | None,
-        typer.Option(
-            help="Column of the levels of trust.", show_default="fidelity", rich_help_panel=TABLES
-        ),
-    ] = None
-    id: Annotated[
-        str | None,
-        typer.Option(
-            "--id",
-            help="Column that names rows.",
-            show_default="id, if there",
-            rich_help_panel=TABLES,
-        ),
-    ] = None
-    weight: Annotated[
-        str | None,
-        typer.Option(
-            help="Column of weights: 2 counts as two rows.",
-            show_default="weight, if there",
-            rich_help_panel=TABLES,
-        ),
-    ] = None
-    levels: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LOW,…,HIGH",
-            help="Names of the levels, least trusted first.",
-            show_default="in the order of the tables, or sorted",
-            rich_help_panel=TABLES,
-        ),
-    ] = None
-    features: Annotated[
-        str | None,
-        typer.Option(
-            metavar="A,B,…",
-            help="Columns to learn from.",
-            show_default="all others",
-            rich_help_panel=TABLES,
-        ),
-    ] = None
-    categorical: Annotated[
-        str | None,
-        typer.Option(
-            metavar="A,B,…",
-            help="Columns of categories that look like numbers.",
-            show_default="columns of text",
-            rich_help_panel=TABLES,
-        ),
-    ] = None
-    missing: Annotated[
-        Literal["error", "median", "indicator"],
-        typer.Option(
-            help="Missing values: refuse, take the median, or also say that they were missing.",
-            rich_help_panel=TABLES,
-        ),
-    ] = "error"
-    delimiter: Annotated[
-        str | None,
-        typer.Option(help="Between cells.", show_default="found out", rich_help_panel=TABLES),
-    ] = None
-    decimal: Annotated[
-        str | None,
-        typer.Option(help="Decimal mark, . or ,", show_default="found out", rich_help_panel=TABLES),
-    ] = None
-    encoding: Annotated[
-        str | None,
-        typer.Option(help="Of text files.", show_default="UTF-8", rich_help_panel=TABLES),
-    ] = None
+MODEL, RUNNING = "Model", "Running"
 
 
 @dataclass(frozen=True)
@@ -156,7 +23,7 @@ class Fitting:
     kernel: Annotated[
         Literal["auto", "rbf", "ard", "matern"],
         typer.Option(
-            help="auto learns the structure; the others are one kernel, twenty times as fast.",
+            help="auto learns the structure; the others are one kernel, many times as fast.",
             rich_help_panel=MODEL,
         ),
     ] = "auto"
@@ -167,10 +34,18 @@ class Fitting:
             rich_help_panel=MODEL,
         ),
     ] = "auto"
-    seed: Annotated[int, typer.Option(help="Of all that is random.", rich_help_panel=RUNNING)] = 0
+    seed: Annotated[
+        int,
+        typer.Option(min=0, max=2**32 - 1, help="Of all that is random.", rich_help_panel=RUNNING),
+    ] = 0
     jobs: Annotated[
         int | None,
-        typer.Option(min=1, help="Processes.", show_default="all cores", rich_help_panel=RUNNING),
+        typer.Option(
+            min=1,
+            help="Processes.",
+            show_default="all cores, one if the work is small",
+            rich_help_panel=RUNNING,
+        ),
     ] = None
 
 
@@ -195,7 +70,8 @@ class Talk:
             is_eager=True,
             callback=read_config,
             metavar="FILE.toml",
-            help="Options from a file; those of the command line come first.",
+            help="Options from a file, under their long names; those of the command line come "
+            "first. Tables [fit], [report] … are for one verb.",
             rich_help_panel=RUNNING,
         ),
     ] = None

@@ -7,20 +7,37 @@ from __future__ import annotations
 
 import functools
 import json
+import math
+import os
+import shutil
 import sys
+import textwrap
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
 from polyfid.cli.parameters import Talk
 
 DATA, CALL, INTERRUPTED = 1, 2, 130
+#: Columns that text is made for where there is no terminal, and at most.
+WIDTH = 80
+
+#: Where modules come from that not everybody has.
+EXTRAS = {
+    "pandas": "cli",
+    "pyarrow": "cli",
+    "matplotlib": "report",
+    "jinja2": "report",
+    "crowdkit": "crowd",
+    "xgboost": "experiments",
+    "pooch": "experiments",
+    "numpyro": "mcmc",
+}
+
+Step = Callable[[int, int | None], None]
 
 
 class Speaker:
@@ -35,44 +52,38 @@ class Speaker:
 
     def __init__(self, talk: Talk, taken: bool = False) -> None:
         self._json, self._silent = talk.json, talk.json or talk.quiet
-        self._out = Console(stderr=taken, highlight=False, soft_wrap=True)
-        self._err = Console(stderr=True, highlight=False, soft_wrap=True)
-        self._bars = self._err.is_terminal and not self._silent
+        self._taken = taken
 
     def say(self, text: str = "") -> None:
-        """A line for people. What comes from tables is never read as markup."""
+        """Lines for people."""
         if not self._silent:
-            self._out.print(text, markup=False)
+            _print(text, err=self._taken)
 
-    def table(self, header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-        """A table for people; all columns but the first are aligned as numbers."""
-        if self._silent:
-            return
-        table = Table(box=None, pad_edge=False, header_style="bold")
-        for k, name in enumerate(header):
-            table.add_column(_plain(name), justify="right" if k else "left")
-        for row in rows:
-            table.add_row(*(_plain(str(cell)) for cell in row))
-        self._out.print(table)
+    def wrapped(self, text: str) -> None:
+        """A long sentence for people, in lines as wide as the terminal."""
+        self.say(textwrap.fill(text, width(), break_long_words=False, break_on_hyphens=False))
 
-    def result(self, values: dict[str, Any]) -> None:
+    def result(self, values: Mapping[str, Any]) -> None:
         """What machines get: the result as JSON, if they asked."""
         if self._json:
-            print(json.dumps(values, indent=2, ensure_ascii=False, default=str))
+            _print(json.dumps(_plain(values), indent=2))
 
     @contextmanager
-    def progress(self, words: str) -> Iterator[Callable[[int, int | None], None]]:
+    def progress(self, words: str) -> Iterator[Step]:
         """A bar in a terminal: call what is given with what is done and how much there is."""
-        if not self._bars:
+        if self._silent or not sys.stderr.isatty():
             yield lambda done, total: None
             return
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
         columns = (
             TextColumn("{task.description}"),
             BarColumn(),
             TextColumn("{task.completed:,.0f}"),
             TimeRemainingColumn(),
         )
-        with Progress(*columns, console=self._err, transient=True) as bar:
+        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
             task = bar.add_task(words, total=None)
             yield lambda done, total: bar.update(task, completed=done, total=total)
 
@@ -83,23 +94,72 @@ class Speaker:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             yield said
-        said += dict.fromkeys(str(w.message) for w in caught)
+        ours = (w for w in caught if not issubclass(w.category, DeprecationWarning))
+        said += dict.fromkeys(str(w.message) for w in ours)
         for line in said:
             if not self._silent:
-                self._err.print(f"Note: {line}", markup=False)
+                _print(f"Note: {line}", err=True)
 
 
-def _plain(text: str) -> str:
-    from rich.markup import escape
+def width() -> int:
+    """Columns for text."""
+    return min(shutil.get_terminal_size((WIDTH, 24)).columns, 100) if _is_terminal() else WIDTH
 
-    return escape(text)
+
+def _is_terminal() -> bool:
+    return sys.stdout.isatty()
 
 
-def complain(error: BaseException | str) -> None:
+def visible(text: str) -> str:
+    r"""Text without characters that steer a terminal: they come from tables as well.
+
+    Examples
+    --------
+    >>> from polyfid.cli.talk import visible
+    >>> print(visible("red: \x1b[31m"))
+    red: \x1b[31m
+    """
+    return "".join(c if c.isprintable() or c == "\n" else _escape(c) for c in text)
+
+
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def _print(text: str, err: bool = False, **style: Any) -> None:
+    stream = sys.stderr if err else sys.stdout
+    encoding = stream.encoding or "utf-8"
+    shown = visible(text).encode(encoding, "backslashreplace").decode(encoding)
+    typer.secho(shown, err=err, **style)
+
+
+def _plain(value: Any) -> Any:
+    """Values that JSON has: it has no NaN, and no keys but text."""
+    if hasattr(value, "item") and hasattr(value, "dtype") and not getattr(value, "ndim", 0):
+        value = value.item()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, str | int):
+        return value
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, Sequence) or hasattr(value, "tolist"):
+        return [_plain(v) for v in value]
+    return str(value)
+
+
+def problems_of(error: BaseException) -> Sequence[str]:
+    """What an error tells of, a line each."""
+    if isinstance(error, OSError) and error.filename is not None:
+        return [f"{error.filename}: {error.strerror or error}"]
+    listed: Sequence[str] = getattr(error, "problems", ())
+    return listed or [str(error) or type(error).__name__]
+
+
+def complain(*lines: str) -> None:
     """Say on standard error what went wrong."""
-    Console(stderr=True, highlight=False, soft_wrap=True).print(
-        f"polyfid: {error}", markup=False, style="red"
-    )
+    for line in lines:
+        _print(f"polyfid: {line}", err=True, fg=typer.colors.RED)
 
 
 def verb(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -108,37 +168,44 @@ def verb(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def guarded(*args: Any, **values: Any) -> Any:
         try:
-            return function(*args, **values)
+            made = function(*args, **values)
+            sys.stdout.flush()
+            return made
         except KeyboardInterrupt:
-            complain("stopped; nothing was written")
+            complain("stopped; no file is left half written")
             raise typer.Exit(INTERRUPTED) from None
         except BrokenPipeError:  # whoever read our output has seen enough
-            sys.stderr.close()
+            _drop_output()
             raise typer.Exit(0) from None
-        except ModuleNotFoundError as error:
-            extra = EXTRAS.get((error.name or "").partition(".")[0])
-            if extra is None:
-                raise
-            complain(f'this needs {error.name}; install it with: pip install "polyfid[{extra}]"')
-            raise typer.Exit(CALL) from None
-        except FileNotFoundError as error:
-            complain(f"there is no file {error.filename}")
+        except ImportError as error:
+            complain(_what_to_install(error))
             raise typer.Exit(CALL) from None
         except (ValueError, OSError, MemoryError) as error:
-            complain(error or type(error).__name__)
-            raise typer.Exit(DATA) from None
+            complain(*problems_of(error))
+            raise typer.Exit(_code(error)) from None
 
     return guarded
 
 
-#: Where modules come from that not everybody has.
-EXTRAS = {
-    "pandas": "cli",
-    "pyarrow": "parquet",
-    "matplotlib": "plot",
-    "jinja2": "report",
-    "crowdkit": "crowd",
-    "xgboost": "experiments",
-    "pooch": "experiments",
-    "numpyro": "mcmc",
-}
+def _code(error: Exception) -> int:
+    """Files that are not there, or that nobody may read, are a matter of the call."""
+    wrong = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
+    return CALL if isinstance(error, wrong) else DATA
+
+
+def _what_to_install(error: ImportError) -> str:
+    """What to do about a module that is not there; other errors of imports are not ours."""
+    if error.name is None:
+        return str(error)
+    extra = EXTRAS.get(error.name.partition(".")[0])
+    if extra is None:
+        raise error
+    return f'this needs {error.name}; install it with: pip install "polyfid[{extra}]"'
+
+
+def _drop_output() -> None:
+    """Send what is still to be flushed nowhere, or the interpreter complains when it ends."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)

@@ -158,8 +158,8 @@ def test_as_a_module_and_without_the_extra():
     bare = python(
         "-c", "import sys; sys.modules['typer'] = None; import polyfid.cli as c; c.main()"
     )
-    assert bare.returncode == 1
-    assert 'pip install "polyfid[experiments]"' in bare.stderr
+    assert bare.returncode == 2
+    assert 'pip install "polyfid[cli]"' in bare.stderr
 
 
 def test_the_experiments_of_the_paper():
