@@ -11,8 +11,8 @@ ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' Makefile | expand -t 16
 
-demo: $(VENV)/.core  ## a small problem with cheap and trusted labels, start to finish
-	$(BIN)/python -m polyfid.demo
+demo: $(VENV)/.tool  ## a small problem with cheap and trusted labels, start to finish
+	$(BIN)/polyfid demo
 
 test: $(VENV)/.dev  ## the tests, without the slow ones
 	$(ONE_THREAD) $(BIN)/python -m pytest -q -n 2 -m "not slow"
@@ -36,12 +36,13 @@ clean:  ## remove the environment, caches and builds
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# Three stamps: the library alone, with all that testing and checking need, and with a sampler,
-# which brings half a gigabyte, too.
+# Stamps: the library alone, with the command and its reports, with all that testing and checking
+# need, and with a sampler, which brings half a gigabyte, too.
 $(VENV)/.core: EXTRAS :=
-$(VENV)/.dev: EXTRAS := [test,dev,experiments]
-$(VENV)/.all: EXTRAS := [test,dev,experiments,mcmc]
-$(VENV)/.core $(VENV)/.dev $(VENV)/.all: pyproject.toml | $(BIN)/pip
+$(VENV)/.tool: EXTRAS := [cli,report]
+$(VENV)/.dev: EXTRAS := [test,dev,all]
+$(VENV)/.all: EXTRAS := [test,dev,all,mcmc]
+$(VENV)/.core $(VENV)/.tool $(VENV)/.dev $(VENV)/.all: pyproject.toml | $(BIN)/pip
 	@echo "Installing polyfid$(EXTRAS) into $(VENV)"
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable ".$(EXTRAS)"
 	@touch $(VENV)/.core $@

@@ -27,9 +27,14 @@ LAYERS = [
     ["model"],
     ["mixture"],
     ["structures", "summary"],
-    ["baselines", "model_selection"],
+    ["baselines", "model_selection", "persistence"],
     ["classifier"],
+    ["tables", "evaluation"],
+    ["crowd", "labelstudio", "tabular"],
+    ["saved"],
+    ["plots"],
     ["__init__"],
+    ["report"],
     ["demo", "experiments"],
     ["cli"],
 ]
@@ -41,7 +46,19 @@ ONLY = {
     "model_selection": {"data"},
 }
 
-EXTRAS = ["matplotlib", "numpyro", "pandas", "polars", "pooch", "rich", "typer", "xgboost"]
+EXTRAS = [
+    "crowdkit",
+    "jinja2",
+    "matplotlib",
+    "numpyro",
+    "pandas",
+    "polars",
+    "pooch",
+    "pyarrow",
+    "rich",
+    "typer",
+    "xgboost",
+]
 
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 

@@ -3,11 +3,18 @@
 >>> from polyfid import MultiFidelityClassifier, stack_levels
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from polyfid._version import __version__
-from polyfid.baselines import Pooled, Stacked, TrustedOnly
-from polyfid.classifier import MultiFidelityClassifier
-from polyfid.data import stack_levels
-from polyfid.model_selection import TrustedKFold, TrustedShuffleSplit
+
+if TYPE_CHECKING:
+    from polyfid.baselines import Pooled, Stacked, TrustedOnly
+    from polyfid.classifier import MultiFidelityClassifier
+    from polyfid.data import stack_levels
+    from polyfid.evaluation import evaluate
+    from polyfid.model_selection import TrustedKFold, TrustedShuffleSplit
+    from polyfid.saved import load
 
 __all__ = [
     "MultiFidelityClassifier",
@@ -17,5 +24,32 @@ __all__ = [
     "TrustedOnly",
     "TrustedShuffleSplit",
     "__version__",
+    "evaluate",
+    "load",
     "stack_levels",
 ]
+
+# Imported when they are asked for: `polyfid --help` need not wait for scikit-learn.
+_HOMES = {
+    "MultiFidelityClassifier": "classifier",
+    "Pooled": "baselines",
+    "Stacked": "baselines",
+    "TrustedKFold": "model_selection",
+    "TrustedOnly": "baselines",
+    "TrustedShuffleSplit": "model_selection",
+    "evaluate": "evaluation",
+    "load": "saved",
+    "stack_levels": "data",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -16,6 +17,7 @@ from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, check_is_fitted, validate_data
 
+from polyfid import persistence
 from polyfid.columns import FidelityColumn, as_table, refuse_other_than_numbers
 from polyfid.data import (
     Levels,
@@ -324,6 +326,7 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
         self.classes_, self.levels_, self.annotators_ = classes, levels, annotators
         self._mixtures, self._fidelity_column = mixtures, column
         self._publish(counts, notes)
+        self._announce()
         return self
 
     @property
@@ -332,7 +335,7 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
         return [m.best.fit for m in self._mixtures]
 
     def _publish(self, counts: NDArray[np.intp], notes: list[str]) -> None:
-        """Set the fitted attributes that follow from the fits and warn of what went wrong."""
+        """Set the fitted attributes that follow from the fits."""
         fits = self._fits
         rho = [np.array(getattr(f.prior, "rho", ()), dtype=float) for f in fits]
         single = len(fits) == 1
@@ -356,9 +359,12 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
             getattr(self, "feature_names_in_", None),
         )
         self.converged_ = self.report_.converged
+
+    def _announce(self) -> None:
+        """Print the report if asked to, and warn of what went wrong."""
         if self.verbose:
             print(self.report_)
-        for note in notes:
+        for note in self.report_.notes:
             warnings.warn(note, UserWarning, stacklevel=3)
         for problem in self.report_.problems:
             warnings.warn(problem, ConvergenceWarning, stacklevel=3)
@@ -582,10 +588,13 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
             label before it is flipped.
         """
         x, level, back = self._new_rows(X, fidelity)
-        parts = [m.probabilities(x, level) for m in self._mixtures]
+        return self._joined([m.probabilities(x, level) for m in self._mixtures])[back]
+
+    def _joined(self, parts: list[tuple[Array, Array]]) -> Array:
+        """Probabilities of all classes from those of each class against the rest."""
         if len(parts) == 1:
-            return np.stack(parts[0], axis=1)[back]
-        p = np.maximum(np.stack([up for _, up in parts], axis=1)[back], np.finfo(float).tiny)
+            return np.stack(parts[0], axis=1)
+        p = np.maximum(np.stack([up for _, up in parts], axis=1), np.finfo(float).tiny)
         return np.asarray(p / p.sum(axis=1, keepdims=True))
 
     def predict_log_proba(self, X: Any, fidelity: Any = None) -> Array:
@@ -603,9 +612,31 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
         are averaged, these are moments of the mixture of their posteriors.
         """
         x, level, back = self._new_rows(X, fidelity)
-        parts = [m.mean_and_variance(x, level) for m in self._mixtures]
+        return self._stacked([m.mean_and_variance(x, level) for m in self._mixtures], back)
+
+    @staticmethod
+    def _stacked(parts: list[tuple[Array, Array]], back: NDArray[np.intp]) -> tuple[Array, Array]:
         means, variances = (np.stack([p[i][back] for p in parts], axis=-1) for i in (0, 1))
         return (means[:, 0], variances[:, 0]) if len(parts) == 1 else (means, variances)
+
+    def predict_all(self, X: Any, fidelity: Any = None) -> tuple[Array, Array, Array]:
+        """What `predict_proba` and `latent_mean_and_variance` give, at the price of one.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyfid import MultiFidelityClassifier
+        >>> from polyfid.kernels import RBF
+        >>> X = np.linspace(-1, 1, 10)[:, None]
+        >>> model = MultiFidelityClassifier(1.0 * RBF()).fit(X, X[:, 0] > 0)
+        >>> probability, mean, variance = model.predict_all(X)
+        >>> bool((probability == model.predict_proba(X)).all())
+        True
+        """
+        x, level, back = self._new_rows(X, fidelity)
+        parts = [m.probabilities_and_moments(x, level) for m in self._mixtures]
+        p = self._joined([(down, up) for down, up, _, _ in parts])[back]
+        return p, *self._stacked([(mean, variance) for _, _, mean, variance in parts], back)
 
     def latent_mean_and_covariance(self, X: Any, fidelity: Any = None) -> tuple[Array, Array]:
         """Posterior mean (n,) and joint covariance (n, n) of the latent function.
@@ -683,6 +714,91 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
             return value
         slopes = [p.gradient / len(parts) for p in parts]
         return value, np.sum(slopes, axis=0) if isinstance(self.theta_names_, tuple) else slopes
+
+    # ------------------------------------------------------------------- saving
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a file that `polyfid.load` reads; by custom ``*.polyfid``.
+
+        The file is data, not code, so that files of others are safe to load, and it stays readable
+        for later versions. It appears complete or not at all. Metadata requests and a
+        ``random_state`` that is no whole number are not kept.
+
+        Parameters
+        ----------
+        path : str or path
+            An existing file is replaced.
+
+        Examples
+        --------
+        >>> import tempfile, pathlib
+        >>> import numpy as np
+        >>> from polyfid import MultiFidelityClassifier
+        >>> from polyfid.kernels import RBF
+        >>> from polyfid.persistence import inspect
+        >>> X = np.linspace(-1, 1, 12)[:, None]
+        >>> model = MultiFidelityClassifier(1.0 * RBF()).fit(X, X[:, 0] > 0)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = pathlib.Path(folder, "model.polyfid")
+        ...     model.save(path)
+        ...     inspect(path)["classes"]
+        [False, True]
+        """
+        persistence.write(path, "classifier", self._state(), self._about())
+
+    def _state(self) -> persistence.ClassifierState:
+        """All that a file has to hold."""
+        check_is_fitted(self, "report_")
+        if type(self) is not MultiFidelityClassifier:
+            raise TypeError(
+                f"a model file holds a MultiFidelityClassifier, and {type(self).__name__} may be "
+                "more than that; use joblib.dump"
+            )
+        parameters = self.get_params(deep=False)
+        if not self._keeps_random_state():
+            parameters["random_state"] = None
+        if not isinstance(self.levels, list | tuple | None):
+            parameters["levels"] = self.levels_  # what it held in the end
+        return persistence.ClassifierState(
+            parameters,
+            self.classes_,
+            self.levels_,
+            self.annotators_,
+            self._mixtures,
+            self._fidelity_column,
+            self.n_features_in_,
+            getattr(self, "feature_names_in_", None),
+            self.report_.counts,
+            list(self.report_.notes),
+        )
+
+    def _keeps_random_state(self) -> bool:
+        return self.random_state is None or isinstance(self.random_state, int | np.integer)
+
+    def _about(self) -> dict[str, Any]:
+        """What the header of a file tells about the model."""
+        about = self._state().about()
+        if not self._keeps_random_state():
+            kind = type(self.random_state).__name__
+            about["note"] = f"random_state was a {kind}, and is None in the file"
+        return about
+
+    @classmethod
+    def _restore(cls, state: Any) -> Self:
+        """The model of a state, if its parts belong together."""
+        if not isinstance(state, persistence.ClassifierState):
+            raise TypeError(f"a classifier cannot be made of a {type(state).__name__}")
+        state.check()
+        model = cls(**state.parameters)
+        model.n_features_in_ = state.n_features
+        if state.feature_names is not None:
+            model.feature_names_in_ = state.feature_names
+        model.classes_, model.levels_ = state.classes, state.levels
+        model.annotators_, model._fidelity_column = state.annotators, state.column
+        model._mixtures = state.mixtures
+        with np.errstate(all="ignore"):  # fitting has warned already
+            model._publish(state.counts, state.notes)
+        return model
 
     # ------------------------------------------------------------------ showing
 

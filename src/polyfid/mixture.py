@@ -15,6 +15,8 @@ from polyfid.model import BinaryFit
 
 Array = NDArray[np.float64]
 Levels = NDArray[np.intp]
+#: Mean and variance of each member, (n,) each.
+Moments = list[tuple[Array, Array]]
 
 
 @dataclass(frozen=True)
@@ -50,8 +52,17 @@ class Mixture:
 
         They sum to one, and the larger one is that with the larger mixture of tails.
         """
-        down, up = np.zeros(len(x)), np.zeros(len(x))
-        for member, (mean, variance) in zip(self.members, self._moments(x, level), strict=True):
+        return self._probabilities(self._moments(x, level))
+
+    def probabilities_and_moments(self, x: Array, level: Levels) -> tuple[Array, ...]:
+        """What `probabilities` and `mean_and_variance` give, four arrays, at the price of one."""
+        moments = self._moments(x, level)
+        return *self._probabilities(moments), *self._mean_and_variance(moments)
+
+    def _probabilities(self, moments: Moments) -> tuple[Array, Array]:
+        n = len(moments[0][0])
+        down, up = np.zeros(n), np.zeros(n)
+        for member, (mean, variance) in zip(self.members, moments, strict=True):
             small = member.weight * expected_sigmoid(-np.abs(mean), variance)
             large = member.weight - small
             positive = mean > 0.0
@@ -85,7 +96,9 @@ class Mixture:
 
     def mean_and_variance(self, x: Array, level: Levels) -> tuple[Array, Array]:
         """Mean and variance of the mixture of latent posteriors, (n,) each."""
-        moments = self._moments(x, level)
+        return self._mean_and_variance(self._moments(x, level))
+
+    def _mean_and_variance(self, moments: Moments) -> tuple[Array, Array]:
         if len(moments) == 1:
             return moments[0]
         means, variances = (np.stack(part) for part in zip(*moments, strict=True))
@@ -115,7 +128,7 @@ class Mixture:
             samples[:, columns] = member.fit.posterior.sample(points, len(columns), rng)
         return samples
 
-    def _moments(self, x: Array, level: Levels) -> list[tuple[Array, Array]]:
+    def _moments(self, x: Array, level: Levels) -> Moments:
         return [m.fit.posterior.mean_and_variance(self._points(m, x, level)) for m in self.members]
 
     @staticmethod

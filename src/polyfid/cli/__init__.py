@@ -17,10 +17,13 @@ def main() -> None:
     """
     try:
         from polyfid.cli.app import app
+
+        app(prog_name="polyfid")
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in {"typer", "rich", "click"}:
             raise
-        sys.exit(
-            f'The command needs {error.name}. Install it with: pip install "polyfid[experiments]"'
-        )
-    app()
+        words = f'The command needs {error.name}. Install it with: pip install "polyfid[cli]"'
+        print(words, file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:  # before a verb began
+        sys.exit(130)

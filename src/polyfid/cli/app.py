@@ -1,4 +1,7 @@
-"""The verbs put together. A new one is a function in a module of its own and a line here."""
+"""The verbs put together. A new one is a function in a module of its own and a line here.
+
+Modules of verbs import what they need when they run: ``polyfid --help`` is quick.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,17 @@ from typing import Annotated
 import typer
 
 from polyfid import __version__
+from polyfid.cli.check import check
+from polyfid.cli.convert import convert
+from polyfid.cli.demo import demo
+from polyfid.cli.evaluate import evaluate
+from polyfid.cli.fit import fit
+from polyfid.cli.inspect import inspect
+from polyfid.cli.parameters import flat
+from polyfid.cli.predict import predict
+from polyfid.cli.report import report
 from polyfid.cli.reproduce import reproduce
+from polyfid.cli.talk import verb
 
 app = typer.Typer(
     name="polyfid",
@@ -15,6 +28,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_show_locals=False,
     rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit codes: 0 done, 1 a problem with the data, 2 a problem with the call, 130 stopped.",
 )
 
 
@@ -33,4 +48,5 @@ def polyfid(
     """Classifiers from labels of unequal trust."""
 
 
-app.command()(reproduce)
+for _verb in (demo, check, fit, predict, evaluate, report, inspect, convert, reproduce):
+    app.command()(flat(verb(_verb)))

@@ -13,7 +13,7 @@ from small_cells import FirstTimeUnlucky, Small
 from typer.testing import CliRunner
 
 from polyfid import __version__
-from polyfid.cli import reproduce as verb
+from polyfid.cli import reproduction as verb
 from polyfid.cli.app import app
 from polyfid.experiments import catalogue
 from polyfid.experiments.catalogue import EXPERIMENTS, Experiment, cells_of
@@ -158,8 +158,8 @@ def test_as_a_module_and_without_the_extra():
     bare = python(
         "-c", "import sys; sys.modules['typer'] = None; import polyfid.cli as c; c.main()"
     )
-    assert bare.returncode == 1
-    assert 'pip install "polyfid[experiments]"' in bare.stderr
+    assert bare.returncode == 2
+    assert 'pip install "polyfid[cli]"' in bare.stderr
 
 
 def test_the_experiments_of_the_paper():

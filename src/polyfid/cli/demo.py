@@ -1,0 +1,97 @@
+"""``polyfid demo``: the main job on built-in data, end to end."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from polyfid.cli.config import write_config
+from polyfid.cli.parameters import Fitting, Talk
+
+
+def demo(
+    context: typer.Context,
+    fitting: Fitting,
+    talk: Talk,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", file_okay=False, help="A folder for all of it.")
+    ] = Path("polyfid-demo"),
+) -> None:
+    """Tables, model, predictions and report of built-in data, in a folder."""
+    from sklearn.metrics import log_loss, roc_auc_score
+
+    from polyfid.cli.fitting import fit_table
+    from polyfid.cli.judging import judge
+    from polyfid.cli.layout import compare
+    from polyfid.cli.talk import Speaker
+    from polyfid.demo import N_CROWD, N_EXPERT, WRONG, tables
+    from polyfid.report import write_report
+    from polyfid.tables import Roles, read_labelled, write_table
+
+    speaker = Speaker(talk)
+    speaker.wrapped(
+        f"Breast cancer: {N_EXPERT} labels of an expert and {N_CROWD} of a crowd, of which "
+        f"{WRONG:.0%} are wrong."
+    )
+    made = tables(fitting.seed)
+    out.mkdir(parents=True, exist_ok=True)
+    files = {name: out / f"{name}.csv" for name in ("crowd", "expert", "new")}
+    for name, file in files.items():
+        write_table(getattr(made, name), file)
+
+    levels = {name: str(files[name]) for name in ("crowd", "expert")}
+    with speaker.warnings() as notes:
+        table = read_labelled([], Roles(), level_files=levels)
+        model = fit_table(table, fitting)
+        model.save(out / "model.polyfid")
+        speaker.say(f"\n{model.classifier.report_}\n")
+
+        predicted = model.predict(made.new)
+        write_table(predicted, out / "predictions.csv")
+        benign = (made.truth == "benign").to_numpy()
+        auc = roc_auc_score(benign, predicted["p_benign"])
+        loss = log_loss(benign, predicted["p_benign"])
+        speaker.say(f"{len(benign)} new rows: ROC AUC {auc:.3f}, log-loss {loss:.3f}.\n")
+
+        with speaker.progress("Evaluating") as step:
+            found = judge(table, model.recipe, model.unfitted(), fitting, 5, step)
+    speaker.wrapped(found.sentence)
+    speaker.say(f"\n{compare(found)}\n")
+    write_report(
+        out / "report.html",
+        model=model,
+        table=table,
+        evaluation=found,
+        command="polyfid demo",
+        seed=fitting.seed,
+        title="A demonstration: breast cancer",
+        warnings=notes,
+    )
+    write_config(context, out / "report.html")
+    speaker.say(f"Written to {out}: {', '.join(sorted(p.name for p in out.iterdir()))}")
+    speaker.say("The same by hand:")
+    for line in _by_hand(files, out):
+        speaker.say(f"  {line}")
+    speaker.result(
+        {
+            "folder": str(out),
+            "roc_auc": auc,
+            "log_loss": loss,
+            "evaluation": found.to_dict(),
+            "warnings": notes,
+        }
+    )
+
+
+def _by_hand(files: dict[str, Path], out: Path) -> list[str]:
+    levels = [f"--level={name}={files[name]}" for name in ("crowd", "expert")]
+    model = str(out / "model.polyfid")
+    new, predictions = str(files["new"]), str(out / "predictions.csv")
+    return [
+        shlex.join(["polyfid", "fit", *levels, "-o", model]),
+        shlex.join(["polyfid", "predict", model, new, "-o", predictions]),
+        shlex.join(["polyfid", "report", model, "-o", str(out / "report.html")]),
+    ]

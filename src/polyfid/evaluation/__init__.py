@@ -1,0 +1,10 @@
+"""Do the cheaper labels help? An answer from held-out trusted rows, with intervals.
+
+>>> from polyfid.evaluation import evaluate
+"""
+
+from polyfid.evaluation.compare import METHODS, evaluate
+from polyfid.evaluation.result import Estimate, Evaluation
+from polyfid.evaluation.scores import SCORES, Score
+
+__all__ = ["METHODS", "SCORES", "Estimate", "Evaluation", "Score", "evaluate"]

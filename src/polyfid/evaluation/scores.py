@@ -1,0 +1,124 @@
+"""Scores of class probabilities, for many weightings of the same rows at once.
+
+A bootstrap sample is a weighting: how often each row was drawn. All scores here are weighted sums
+or ranks that do not depend on the weights, so a thousand samples cost one matrix product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+#: Elements of the largest temporary array of weights.
+_BATCH_ELEMENTS = 1 << 21
+#: Bins of the calibration error: at most so many, each with at least so many rows.
+_MOST_BINS, _ROWS_A_BIN = 10, 10
+
+
+@dataclass(frozen=True)
+class Score:
+    """A score's name in words, and whether more of it is better.
+
+    Examples
+    --------
+    >>> from polyfid.evaluation import SCORES
+    >>> SCORES["log_loss"].words, SCORES["log_loss"].more_is_better
+    ('log-loss', False)
+    """
+
+    words: str
+    more_is_better: bool
+
+
+SCORES: dict[str, Score] = {
+    "roc_auc": Score("ROC AUC", True),
+    "log_loss": Score("log-loss", False),
+    "brier": Score("Brier score", False),
+    "calibration_error": Score("calibration error", False),
+}
+
+
+def score(proba: Array, code: Index, weights: Array) -> Array:
+    """All of `SCORES` under each weighting, (n_weightings, n_scores).
+
+    Parameters
+    ----------
+    proba : ndarray of shape (n, n_classes)
+    code : ndarray of shape (n,)
+        The class of each row, a column of ``proba``.
+    weights : ndarray of shape (n_weightings, n)
+        Every class in ``code`` has weight in each of them.
+    """
+    total = weights.sum(axis=1)
+    rows = np.arange(len(code))
+    hit = np.zeros_like(proba)
+    hit[rows, code] = 1.0
+    loss = -np.log(np.maximum(proba[rows, code], np.finfo(float).eps))
+    square = np.square(proba - hit).sum(axis=1)
+    # As in scikit-learn: between 0 and 1 for two classes, between 0 and 2 for more.
+    square *= 0.5 if proba.shape[1] == 2 else 1.0
+    # Of two classes the second says all; of more, each against the others, and their mean.
+    columns = [1] if proba.shape[1] == 2 else np.unique(code).tolist()
+    parts = [
+        np.mean([_auc(proba[:, k], hit[:, k], weights) for k in columns], axis=0),
+        weights @ loss / total,
+        weights @ square / total,
+        np.mean([_calibration_error(proba[:, k], hit[:, k], weights) for k in columns], axis=0),
+    ]
+    return np.stack(parts, axis=1)
+
+
+def _auc(p: Array, hit: Array, weights: Array) -> Array:
+    """Probability that a row of the class is ranked above another row, ties counting half."""
+    order = np.argsort(p, kind="stable")
+    starts = np.flatnonzero(np.r_[True, np.diff(p[order]) > 0.0])
+    weights, hit = weights[:, order], hit[order]
+    up = np.add.reduceat(weights * hit, starts, axis=1)
+    down = np.add.reduceat(weights * (1.0 - hit), starts, axis=1)
+    below = np.cumsum(down, axis=1) - 0.5 * down
+    return np.asarray((up * below).sum(axis=1) / (up.sum(axis=1) * down.sum(axis=1)))
+
+
+def _calibration_error(p: Array, hit: Array, weights: Array) -> Array:
+    """Mean distance of predicted and observed frequency over bins of equal numbers of rows."""
+    n_bins = int(np.clip(len(p) // _ROWS_A_BIN, 1, _MOST_BINS))
+    edges = np.quantile(p, np.linspace(0.0, 1.0, n_bins + 1)[1:-1])
+    inside = np.searchsorted(edges, p, side="right")[:, None] == np.arange(n_bins)
+    gaps = weights @ ((p - hit)[:, None] * inside)
+    return np.asarray(np.abs(gaps).sum(axis=1) / weights.sum(axis=1))
+
+
+def resample(code: Index, n_samples: int, rng: np.random.RandomState) -> Iterator[Array]:
+    """How often a bootstrap sample holds each row, in batches (m, n), ``n_samples`` in all.
+
+    Rows are drawn within their class, so that every class stays as frequent as it is.
+    """
+    size = max(1, _BATCH_ELEMENTS // len(code))
+    for start in range(0, n_samples, size):
+        counts = np.empty((min(size, n_samples - start), len(code)))
+        for k in np.unique(code):
+            members = np.flatnonzero(code == k)
+            share = np.full(len(members), 1.0 / len(members))
+            counts[:, members] = rng.multinomial(len(members), share, size=len(counts))
+        yield counts
+
+
+def bootstrap(
+    probas: Mapping[str, Array],
+    code: Index,
+    weight: Array,
+    n_samples: int,
+    rng: np.random.RandomState,
+) -> dict[str, Array]:
+    """Scores of every method under the same bootstrap samples, (n_samples, n_scores) each."""
+    parts: dict[str, list[Array]] = {name: [] for name in probas}
+    for counts in resample(code, n_samples, rng):
+        for name, proba in probas.items():
+            parts[name].append(score(proba, code, counts * weight))
+    return {name: np.concatenate(part) for name, part in parts.items()}

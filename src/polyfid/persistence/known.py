@@ -1,0 +1,156 @@
+"""The classes of the library and of scikit-learn that a saved model is made of."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.gaussian_process import kernels as sk
+
+from polyfid.columns import FidelityColumn
+from polyfid.covariances import Sites
+from polyfid.data import Points, Scale
+from polyfid.features import AsGiven, Coded, Ranked, SharedUnit, Standardised, UnitRows
+from polyfid.inference import Report
+from polyfid.kernels import (
+    RBF,
+    Categorical,
+    Constant,
+    Linear,
+    Matern12,
+    Matern32,
+    Matern52,
+    Product,
+    RationalQuadratic,
+    Sum,
+    White,
+)
+from polyfid.kernels.sklearn import SklearnKernel
+from polyfid.likelihoods import Logit, NoisyLogit
+from polyfid.linalg import Cholesky, Indefinite
+from polyfid.mixture import Member, Mixture
+from polyfid.model import BinaryFit
+from polyfid.persistence.registry import Entry, Fields, enter, register
+from polyfid.posterior import Posterior
+from polyfid.prior import Autoregressive, Coregional
+from polyfid.tuning import Climb, Optimum
+
+Array = NDArray[np.float64]
+
+_KERNELS = (
+    RBF,
+    Categorical,
+    Constant,
+    Linear,
+    Matern12,
+    Matern32,
+    Matern52,
+    Product,
+    RationalQuadratic,
+    SklearnKernel,
+    Sum,
+    White,
+)
+_FEATURE_MAPS = (AsGiven, Coded, Ranked, SharedUnit, Standardised, UnitRows)
+_PARTS = (
+    Autoregressive,
+    BinaryFit,
+    Climb,
+    Coregional,
+    FidelityColumn,
+    Logit,
+    Member,
+    Mixture,
+    NoisyLogit,
+    Optimum,
+    Points,
+    Posterior,
+    Report,
+    Scale,
+    Sites,
+)
+_SKLEARN_KERNELS = (
+    sk.ConstantKernel,
+    sk.DotProduct,
+    sk.ExpSineSquared,
+    sk.Exponentiation,
+    sk.Matern,
+    sk.PairwiseKernel,
+    sk.Product,
+    sk.RBF,
+    sk.RationalQuadratic,
+    sk.Sum,
+    sk.WhiteKernel,
+)
+
+
+def _pack(factor: Cholesky) -> Fields:
+    """The triangle that counts, column by column; the other one was never written to."""
+    upper = factor._factor.T
+    n = len(upper)
+    packed = np.empty(n * (n + 1) // 2)
+    start = 0
+    for i in range(n):
+        packed[start : start + n - i] = upper[i, i:]
+        start += n - i
+    return {"size": n, "packed": packed}
+
+
+def _unpack(given: Fields) -> Cholesky:
+    packed = _matrix(given["packed"], 1)
+    n = given["size"]
+    if type(n) is not int or n < 0 or len(packed) != n * (n + 1) // 2:
+        raise ValueError(f"a triangle of size {n!r} does not have {len(packed)} entries")
+    upper = np.zeros((n, n))
+    start = 0
+    for i in range(n):
+        upper[i, i:] = packed[start : start + n - i]
+        start += n - i
+    factor = Cholesky.__new__(Cholesky)  # it is factorised already
+    factor._factor = upper.T
+    return factor
+
+
+def _take_spectrum(factor: Indefinite) -> Fields:
+    return {"values": factor._values, "vectors": factor._vectors}
+
+
+def _make_spectrum(given: Fields) -> Indefinite:
+    values, vectors = _matrix(given["values"], 1), _matrix(given["vectors"], 2)
+    if vectors.shape != (len(values), len(values)):
+        raise ValueError(f"{len(values)} eigenvalues have vectors of shape {vectors.shape}")
+    factor = Indefinite.__new__(Indefinite)
+    factor._values, factor._vectors = values, vectors
+    return factor
+
+
+def _matrix(value: Any, ndim: int) -> Array:
+    good = isinstance(value, np.ndarray) and value.dtype == np.float64 and value.ndim == ndim
+    if not good:
+        raise TypeError("a factor of a matrix is no array of floats of the right dimension")
+    return np.asarray(value)
+
+
+def _enter_sklearn(cls: type) -> None:
+    names = set(inspect.signature(cls).parameters)
+
+    def take(kernel: Any) -> Fields:
+        return dict(kernel.get_params(deep=False))
+
+    def make(given: Fields) -> Any:
+        # A metric that is no string would be a function, and no function is ever read.
+        if not set(given) <= names or not isinstance(given.get("metric", ""), str):
+            raise ValueError(f"scikit-learn's {cls.__name__} has other parameters")
+        return cls(**given)
+
+    enter(f"sklearn.{cls.__name__}", Entry(cls, take, make))
+
+
+for _cls in (*_KERNELS, *_FEATURE_MAPS, *_PARTS):
+    register(_cls)
+for _cls in _SKLEARN_KERNELS:
+    _enter_sklearn(_cls)
+enter("Cholesky", Entry(Cholesky, _pack, _unpack))
+enter("Indefinite", Entry(Indefinite, _take_spectrum, _make_spectrum))

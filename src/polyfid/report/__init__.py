@@ -1,0 +1,8 @@
+"""A page to show to colleagues: one HTML file with the verdict, the data and the model.
+
+>>> from polyfid.report import render, write_report
+"""
+
+from polyfid.report.write import render, write_report
+
+__all__ = ["render", "write_report"]

@@ -1,0 +1,112 @@
+"""The page as text and as a file."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from polyfid.evaluation import Evaluation
+from polyfid.report.contents import compose
+from polyfid.report.page import to_html
+from polyfid.tables import LabelledTable
+from polyfid.tabular import TableModel
+
+__all__ = ["render", "write_report"]
+
+
+def render(
+    *,
+    model: TableModel,
+    table: LabelledTable,
+    evaluation: Evaluation | None = None,
+    command: str | None = None,
+    seed: int | None = None,
+    title: str | None = None,
+    warnings: Sequence[str] = (),
+) -> str:
+    """The report of a fitted model as one self-contained HTML page.
+
+    Parameters
+    ----------
+    model : TableModel
+        Fitted to ``table``.
+    table : LabelledTable
+    evaluation : Evaluation, optional
+        Of the same rows: the comparison with baselines, calibration and surprising rows.
+    command : str, optional
+        What was typed to get the page.
+    seed : int, optional
+        The random state it was made with.
+    title : str, optional
+    warnings : sequence of str
+        What a reader must know, besides what the model itself warns of.
+
+    Returns
+    -------
+    str
+        HTML. Whatever the table holds is shown as text and never run; nothing is fetched.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from polyfid import MultiFidelityClassifier
+    >>> from polyfid.kernels import RBF
+    >>> from polyfid.report import render
+    >>> from polyfid.tables import Roles, read_labelled
+    >>> from polyfid.tabular import TableModel
+    >>> rows = pd.DataFrame({"x": [float(i) for i in range(20)]})
+    >>> rows["label"] = ["no" if x < 9 else "yes" for x in rows["x"]]
+    >>> rows["fidelity"] = ["crowd", "gold"] * 10
+    >>> table = read_labelled([rows], Roles(levels=("crowd", "gold")))
+    >>> model = TableModel.fit(table, MultiFidelityClassifier(1.0 * RBF()))
+    >>> page = render(model=model, table=table, title="Yes & no")
+    >>> "<h1>Yes &amp; no</h1>" in page
+    True
+    """
+    page = compose(
+        model, table, evaluation, title=title, command=command, seed=seed, warnings=warnings
+    )
+    return to_html(page)
+
+
+def write_report(
+    path: str | os.PathLike[str],
+    *,
+    model: TableModel,
+    table: LabelledTable,
+    evaluation: Evaluation | None = None,
+    command: str | None = None,
+    seed: int | None = None,
+    title: str | None = None,
+    warnings: Sequence[str] = (),
+) -> Path:
+    """Write what `render` gives to a file, all of it or nothing; return its path."""
+    target = Path(path)
+    # Before the work: a folder that cannot be written to shows at once.
+    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            file.write(
+                render(
+                    model=model,
+                    table=table,
+                    evaluation=evaluation,
+                    command=command,
+                    seed=seed,
+                    title=title,
+                    warnings=warnings,
+                )
+            )
+        # As private as a file that is made in the usual way, not as a temporary one.
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(name, 0o666 & ~mask)
+        os.replace(name, target)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(name)
+        raise
+    return target

@@ -1,0 +1,281 @@
+"""What is in a labelled table, and what is wrong or odd about it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from polyfid.data import point_ids
+from polyfid.tables.errors import TableError, listed
+from polyfid.tables.labelled import LabelledTable
+from polyfid.tables.recipe import Missing, Recipe
+
+#: Fewer trusted rows of a class than this are little to learn or to evaluate from.
+FEW = 5
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A column to learn from; ``low`` and ``high`` are for numbers."""
+
+    name: str
+    kind: str
+    missing: int
+    distinct: int
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Points that two levels have labelled, and on how many of them the labels differ.
+
+    A level's label of a point is its most frequent one.
+    """
+
+    lower: str
+    upper: str
+    points: int
+    differ: int
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What `diagnose` found.
+
+    Attributes
+    ----------
+    problems : tuple of str
+        What keeps a model from being fitted, with file, row and column.
+    notes : tuple of str
+        What is worth a look.
+    levels : tuple of str
+        Least trusted first.
+    classes : tuple
+    counts : tuple of tuple of int
+        Rows of a level (outer) and class (inner).
+    features : tuple of Feature
+    duplicates : int
+        Rows that repeat another one, label and level included.
+    shared : tuple of Shared
+        For each pair of levels with points in common.
+    """
+
+    problems: tuple[str, ...]
+    notes: tuple[str, ...]
+    levels: tuple[str, ...]
+    classes: tuple[Any, ...]
+    counts: tuple[tuple[int, ...], ...]
+    features: tuple[Feature, ...]
+    duplicates: int
+    shared: tuple[Shared, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it, ready for JSON."""
+        return {
+            "problems": list(self.problems),
+            "notes": list(self.notes),
+            "levels": list(self.levels),
+            "classes": list(self.classes),
+            "counts": [list(row) for row in self.counts],
+            "features": [asdict(feature) for feature in self.features],
+            "duplicates": self.duplicates,
+            "shared": [asdict(pair) for pair in self.shared],
+        }
+
+    def __str__(self) -> str:
+        rows = [["level", *map(str, self.classes), "rows"]]
+        for level, row in zip(self.levels, self.counts, strict=True):
+            rows.append([level, *map(str, row), str(sum(row))])
+        lines = ["Levels, least trusted first, and rows of each class:", *_aligned(rows), ""]
+        cells = [["feature", "kind", "missing", "distinct", "from", "to"]]
+        cells += [
+            [f.name, f.kind, str(f.missing), str(f.distinct), _number(f.low), _number(f.high)]
+            for f in self.features[:_MOST]
+        ]
+        lines += [f"{len(self.features)} features:", *_aligned(cells)]
+        if len(self.features) > _MOST:
+            lines.append(f"  and {len(self.features) - _MOST} more")
+        for title, texts in (("Problems", self.problems), ("Notes", self.notes)):
+            lines += ["", f"{title}:", *(f"  - {text}" for text in texts)] if texts else []
+        if not self.problems:
+            lines += ["", "No problems found."]
+        return "\n".join(lines)
+
+
+#: Features that are printed.
+_MOST = 40
+
+
+def diagnose(
+    table: LabelledTable, recipe: Recipe | None = None, *, missing: Missing = "error"
+) -> Findings:
+    """Look at a labelled table without fitting anything.
+
+    Parameters
+    ----------
+    table : LabelledTable
+    recipe : Recipe, optional
+        How its columns become numbers; learnt by default, as for a fit.
+    missing : {"error", "median", "indicator"}
+        What a fit would do about missing values.
+
+    Returns
+    -------
+    Findings
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from polyfid.tables import diagnose, read_labelled
+    >>> crowd = pd.DataFrame({"x": [1.0, 2.0, None], "label": ["no", "yes", "yes"]})
+    >>> expert = pd.DataFrame({"x": [1.0, 2.0], "label": ["yes", "yes"]})
+    >>> table = read_labelled([], level_files={"crowd": crowd, "expert": expert})
+    >>> findings = diagnose(table)
+    >>> print(findings.problems[0].partition(";")[0])
+    table 1, row 3, column 'x': the cell is empty
+    >>> findings.shared[0].points, findings.shared[0].differ
+    (2, 1)
+    """
+    problems: list[str] = []
+    try:
+        if recipe is None:
+            roles = table.roles
+            recipe = Recipe.learn(table.features, categorical=roles.categorical, missing=missing)
+        recipe.encode(table.features)
+    except TableError as error:
+        problems += error.problems
+    counts = table.counts()
+    classes = tuple(counts.columns.tolist())
+    points = point_ids(table.features.astype(object))
+    kinds = {c.name: "number" if c.categories is None else "category" for c in _columns(recipe)}
+    features = tuple(_feature(table.features[n], kinds.get(n)) for n in table.features.columns)
+    if len(classes) < 2:
+        problems.append(
+            f"all labels are {classes[0]!r}: there must be at least two classes to tell apart"
+        )
+    rows = pd.DataFrame({"point": points, "level": table.fidelity, "label": table.label})
+    duplicates = int(rows.duplicated().sum())
+    shared = _shared(rows, table.levels)
+    notes = [
+        *_level_notes(table, counts),
+        *_row_notes(table, rows, duplicates),
+        *_feature_notes(table, features),
+        *(
+            f"{pair.lower!r} and {pair.upper!r} have labelled {pair.points} points in common, and "
+            f"disagree on {pair.differ} of them ({pair.differ / pair.points:.0%})"
+            for pair in shared
+        ),
+    ]
+    return Findings(
+        tuple(problems),
+        tuple(notes),
+        table.levels,
+        classes,
+        tuple(tuple(int(n) for n in row) for row in counts.to_numpy()),
+        features,
+        duplicates,
+        shared,
+    )
+
+
+def _columns(recipe: Recipe | None) -> tuple[Any, ...]:
+    return () if recipe is None else recipe.columns
+
+
+def _feature(values: pd.Series, kind: str | None) -> Feature:
+    number = values.dtype.kind in "fiu"
+    found = values.dropna()
+    ends = number and kind != "category" and len(found) > 0
+    return Feature(
+        str(values.name),
+        kind or ("number" if number else "category"),
+        int(values.isna().sum()),
+        int(found.nunique()),
+        float(found.min()) if ends and np.isfinite(found.min()) else None,
+        float(found.max()) if ends and np.isfinite(found.max()) else None,
+    )
+
+
+def _shared(rows: pd.DataFrame, levels: tuple[str, ...]) -> tuple[Shared, ...]:
+    counts = rows.value_counts(["level", "point", "label"], sort=False).reset_index(name="n")
+    counts = counts.sort_values(["n", "label"], ascending=[False, True])
+    usual = counts.drop_duplicates(["level", "point"]).set_index("point")
+    found = []
+    for k, lower in enumerate(levels):
+        for upper in levels[k + 1 :]:
+            pair = [usual.loc[usual["level"] == level, "label"] for level in (lower, upper)]
+            both = pair[0].to_frame("a").join(pair[1].to_frame("b"), how="inner")
+            if len(both):
+                found.append(Shared(lower, upper, len(both), int((both.a != both.b).sum())))
+    return tuple(found)
+
+
+def _level_notes(table: LabelledTable, counts: pd.DataFrame) -> list[str]:
+    notes = []
+    totals = counts.sum(axis=1)
+    if len(table.levels) == 1:
+        notes.append(f"all rows are of one level, {table.levels[0]!r}: it is plain classification")
+    for level in totals.index[totals == 0]:
+        notes.append(f"level {level!r} has no rows")
+    top = table.levels[-1]
+    if len(table.levels) > 1 and totals[top] > totals[table.levels[0]] > 0:
+        notes.append(
+            f"{top!r} is taken to be the most trusted level and has more rows than "
+            f"{table.levels[0]!r}, the least trusted; if it is the other way round, name the "
+            "levels, least trusted first (--levels)"
+        )
+    if totals[top]:
+        for name, n in zip(counts.columns, counts.to_numpy()[-1].tolist(), strict=True):
+            if n < FEW:
+                rows = f"{n or 'no'} row{'s' * (n != 1)}"
+                notes.append(f"the most trusted level, {top!r}, has {rows} of class {name!r}")
+    return notes
+
+
+def _row_notes(table: LabelledTable, rows: pd.DataFrame, duplicates: int) -> list[str]:
+    notes = []
+    if duplicates:
+        place = table.origin[int(np.argmax(rows.duplicated().to_numpy()))]
+        notes.append(f"{duplicates} row(s) repeat another one, first {place}")
+    labels = rows.groupby(["point", "level"])["label"].nunique()
+    torn = int((labels > 1).sum())
+    if torn:
+        notes.append(f"{torn} point(s) have different labels within one level")
+    if table.ids is not None:
+        named = pd.DataFrame({"id": table.ids, "level": table.fidelity})
+        again = named.duplicated() & (named["id"] != "")
+        if again.any():
+            row = int(np.argmax(again.to_numpy()))
+            notes.append(
+                f"{int(again.sum())} id(s) come more than once within a level, first "
+                f"{str(table.ids[row])!r} in {table.origin[row]}"
+            )
+    if table.weight is not None and (table.weight == 0.0).any():
+        notes.append(f"{int((table.weight == 0.0).sum())} row(s) have weight 0 and do not count")
+    return notes
+
+
+def _feature_notes(table: LabelledTable, features: tuple[Feature, ...]) -> list[str]:
+    notes = []
+    constant = [f.name for f in features if f.distinct == 1 and not f.missing]
+    if constant:
+        notes.append(f"feature(s) with one value only, which tell nothing: {listed(constant)}")
+    if table.left_out:
+        notes.append(f"column(s) left out: {listed(table.left_out)}")
+    return notes
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.6g}"
+
+
+def _aligned(rows: list[list[str]]) -> list[str]:
+    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
+    return [
+        "  " + "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip()
+        for row in rows
+    ]

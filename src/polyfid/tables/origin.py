@@ -1,0 +1,127 @@
+"""Which file and which line a row of a data frame came from."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import islice
+from numbers import Integral
+from pathlib import Path
+
+import pandas as pd
+
+from polyfid.tables.dialect import rows_with_lines
+from polyfid.tables.errors import TableError
+from polyfid.tables.sources import DAMAGE, File
+
+#: Where a data frame keeps its origin: pandas hands ``attrs`` on when rows or columns are chosen.
+KEY = "polyfid"
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows of one table: those with labels from ``first`` on in the index of a data frame.
+
+    ``delimiter`` and ``encoding`` are empty for tables that have no lines.
+    """
+
+    name: str
+    rows: int
+    first: int = 0
+    path: str = ""
+    zipped: bool = False
+    delimiter: str = ""
+    encoding: str = ""
+
+    def lines(self) -> Iterator[int]:
+        """Numbers of the rows: first lines in a text file, else counted from 1."""
+        known = 0
+        if self.delimiter and Path(self.path).is_file():
+            file = File(self.name, self.path, "csv", self.zipped)
+            try:
+                for line, _, _ in islice(
+                    rows_with_lines(file, self.encoding, self.delimiter), 1, None
+                ):
+                    yield line
+                    known += 1
+            except (OSError, UnicodeError, csv.Error, *DAMAGE):
+                pass  # the file has changed since it was read
+        while True:  # the reader knew it, or nobody does
+            yield known + (2 if self.delimiter else 1)
+            known += 1
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Files and row numbers of all rows, for messages.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from polyfid.tables import Origin
+    >>> frame = pd.DataFrame({"x": [1.0, 2.0]})
+    >>> Origin.of(frame)[1]
+    'data frame, row 2'
+    """
+
+    parts: tuple[Part, ...]
+
+    @classmethod
+    def of(cls, frame: pd.DataFrame) -> Origin:
+        """The origin that a frame carries; the frame itself if it carries none."""
+        carried = frame.attrs.get(KEY)
+        if carried is None:
+            return cls((Part("", len(frame)),))
+        return cls(tuple(Part(**part) for part in carried))
+
+    @classmethod
+    def joined(cls, origins: Sequence[Origin]) -> Origin:
+        """The origin of tables one below the other."""
+        parts, first = [], 0
+        for origin in origins:
+            for part in origin.parts:
+                parts.append(Part(**{**asdict(part), "first": first}))
+                first += part.rows
+        return cls(tuple(parts))
+
+    def carried_by(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The frame, with this origin from now on."""
+        frame.attrs[KEY] = [asdict(part) for part in self.parts]
+        return frame
+
+    def __len__(self) -> int:
+        return sum(part.rows for part in self.parts)
+
+    def __getitem__(self, label: int) -> str:
+        name, row = self.place(label)
+        return f"{name or 'data frame'}, row {row}"
+
+    @property
+    def name(self) -> str | None:
+        """The name of the file, if it is one."""
+        return self.parts[0].name or None if len(self.parts) == 1 else None
+
+    def place(self, label: int) -> tuple[str | None, int]:
+        """The file, None for a data frame, and the row of a label of the index."""
+        for part in self.parts:
+            if part.first <= label < part.first + part.rows:
+                step = label - part.first
+                return part.name or None, next(islice(part.lines(), step, None))
+        return None, label + 1
+
+    def places(self) -> list[str]:
+        """What `origin[i]` says, of all rows at once."""
+        return [
+            f"{part.name or 'data frame'}, row {line}"
+            for part in self.parts
+            for line in islice(part.lines(), part.rows)
+        ]
+
+
+def error_at(frame: pd.DataFrame, position: int, column: str | None, problem: str) -> TableError:
+    """The error of a cell of a data frame, with its place in the file if there is one."""
+    name, row, label = None, position + 1, frame.index[position]
+    if KEY in frame.attrs and isinstance(label, Integral):
+        name, row = Origin.of(frame).place(int(label))
+    return TableError(problem, path=name or "data frame", row=row, column=column)

@@ -1,0 +1,78 @@
+"""Where bytes of tables come from: files, compressed or not, and standard input."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import shutil
+import sys
+import tempfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Literal, cast
+
+from polyfid.tables.errors import TableError
+
+#: What reading a damaged compressed file raises, besides OSError.
+DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile)
+
+_GZIP, _PARQUET, _ZIP, _OLD_EXCEL = b"\x1f\x8b", b"PAR1", b"PK\x03\x04", b"\xd0\xcf\x11\xe0"
+
+
+@dataclass(frozen=True)
+class File:
+    """A file on disk: ``name`` is what messages call it, ``path`` where it is."""
+
+    name: str
+    path: str
+    kind: Literal["csv", "parquet"]
+    zipped: bool = False
+
+    def open(self) -> IO[bytes]:
+        """Its bytes, decompressed."""
+        if self.zipped:
+            return cast(IO[bytes], gzip.open(self.path, "rb"))
+        return open(self.path, "rb")
+
+
+def is_frame(source: Any) -> bool:
+    """Whether it is a data frame of pandas or polars."""
+    return hasattr(type(source), "columns")
+
+
+@contextmanager
+def opened(source: Any) -> Iterator[File]:
+    """The file of a path or of standard input, which is copied to disk first.
+
+    A table is looked at before it is read, and again where something is wrong with it; a pipe
+    could not be.
+    """
+    if isinstance(source, os.PathLike) or (isinstance(source, str) and source != "-"):
+        yield look(str(source), os.fspath(source))
+    elif source == "-":
+        with tempfile.NamedTemporaryFile(prefix="polyfid-", suffix=".stdin") as copy:
+            shutil.copyfileobj(sys.stdin.buffer, copy)
+            copy.flush()
+            yield look("standard input", copy.name)
+    else:
+        raise TypeError(
+            "a table must be a path, '-' for standard input, or a data frame of pandas or polars; "
+            f"got {type(source).__name__}"
+        )
+
+
+def look(name: str, path: str) -> File:
+    """The file and its kind, which its first bytes tell whatever it is called."""
+    with open(path, "rb") as file:
+        start = file.read(4)
+    short = name if name == "standard input" else Path(name).name
+    if start.startswith(_ZIP) or start.startswith(_OLD_EXCEL):
+        raise TableError(
+            "this is a spreadsheet or a zip archive, not text; save the sheet as CSV", path=short
+        )
+    if start.startswith(_PARQUET):
+        return File(short, path, "parquet")
+    return File(short, path, "csv", zipped=start.startswith(_GZIP))

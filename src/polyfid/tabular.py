@@ -1,0 +1,335 @@
+"""A classifier together with how tables become its input and its output becomes a table."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.base import clone
+from threadpoolctl import threadpool_limits
+
+from polyfid import persistence
+from polyfid.classifier import MultiFidelityClassifier
+from polyfid.tables import LabelledTable, Origin, Recipe, Roles, TableError, iter_blocks
+from polyfid.tables.errors import no_column
+from polyfid.tables.origin import Part
+from polyfid.tables.recipe import Missing, Unseen
+
+
+@dataclass(frozen=True, eq=False)
+class TableModel:
+    """A fitted model that takes tables and gives tables.
+
+    Attributes
+    ----------
+    recipe : Recipe
+        How columns become numbers.
+    classifier : MultiFidelityClassifier
+        Fitted.
+    roles : Roles
+        What the columns of the training tables meant.
+    table : LabelledTable or None
+        The training rows.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from polyfid import MultiFidelityClassifier
+    >>> from polyfid.kernels import RBF
+    >>> from polyfid.tables import read_labelled
+    >>> from polyfid.tabular import TableModel
+    >>> crowd = pd.DataFrame({"x": range(10), "label": ["bad"] * 4 + ["good"] * 6})
+    >>> expert = pd.DataFrame({"x": [1, 3, 5, 8], "label": ["bad", "bad", "good", "good"]})
+    >>> table = read_labelled([], level_files={"crowd": crowd, "expert": expert})
+    >>> model = TableModel.fit(table, MultiFidelityClassifier(1.0 * RBF()))
+    >>> new = pd.DataFrame({"id": ["a", "b"], "x": [0, 9]})
+    >>> model.predict(new)[["id", "label"]]
+      id label
+    0  a   bad
+    1  b  good
+    """
+
+    recipe: Recipe
+    classifier: MultiFidelityClassifier
+    roles: Roles
+    table: LabelledTable | None = None
+
+    @classmethod
+    def fit(
+        cls,
+        table: LabelledTable,
+        classifier: MultiFidelityClassifier | None = None,
+        missing: Missing = "error",
+    ) -> TableModel:
+        """The model of labelled rows.
+
+        Parameters
+        ----------
+        table : LabelledTable
+        classifier : MultiFidelityClassifier, optional
+            A copy is fitted; one with ``random_state=0`` by default.
+        missing : {"error", "median", "indicator"}
+            What to do about missing values; see `Recipe.learn`.
+        """
+        recipe = Recipe.learn(table.features, categorical=table.roles.categorical, missing=missing)
+        model = MultiFidelityClassifier(random_state=0) if classifier is None else clone(classifier)
+        model.set_params(levels=table.levels)
+        _check_classes(table)
+        x = _named(recipe(table.features), recipe)
+        model.fit(x, table.label, fidelity=table.fidelity, sample_weight=table.weight)
+        return cls(recipe, model, table.roles, table)
+
+    # --------------------------------------------------------------- predicting
+
+    def predict(
+        self, frame: pd.DataFrame, fidelity: str | None = None, id: str | None = None
+    ) -> pd.DataFrame:
+        """Predictions of rows.
+
+        Parameters
+        ----------
+        frame : DataFrame
+            With the features; other columns and another order do not matter.
+        fidelity : str, optional
+            Level to predict; the most trusted one by default.
+        id : str, optional
+            Column that names the rows; as at fit, or ``id``, if there is such a column.
+
+        Returns
+        -------
+        DataFrame
+            The id, ``label``, ``p_<class>`` for each class, ``latent_mean`` and ``latent_sd``
+            (``latent_mean_<class>`` and so on if there are more than two classes).
+        """
+        made, unseen = self._predict(frame, fidelity, id)
+        unseen.warn()
+        return made
+
+    def predict_blocks(
+        self,
+        blocks: Iterable[pd.DataFrame],
+        fidelity: str | None = None,
+        id: str | None = None,
+        n_jobs: int | None = None,
+    ) -> Iterator[pd.DataFrame]:
+        """Predictions of block after block; see `predict`.
+
+        Parameters
+        ----------
+        blocks : iterable of DataFrame
+            As of `read_blocks`.
+        fidelity, id
+            As in `predict`.
+        n_jobs : int, optional
+            Threads, each of which holds one block; as many as there are cores by default.
+
+        Yields
+        ------
+        DataFrame
+            In the order of the blocks. In the end there is one warning of unknown categories.
+        """
+        jobs = (os.cpu_count() or 1) if n_jobs is None else max(1, n_jobs)
+        unseen = Unseen({})
+        for made, new in _in_order(lambda b: self._predict(b, fidelity, id), blocks, jobs):
+            unseen = Unseen.total([unseen, new])
+            yield made
+        unseen.warn()
+
+    def read_blocks(
+        self, source: Any, *, id: str | None = None, rows: int = 50_000, **csv: Any
+    ) -> Iterator[pd.DataFrame]:
+        """The columns of a table that the model needs, in blocks; see `iter_blocks`.
+
+        Parameters
+        ----------
+        source : path, "-", or data frame
+        id : str, optional
+            As in `predict`.
+        rows : int
+            Of a block.
+        **csv
+            ``delimiter``, ``decimal`` and ``encoding`` of `read_table`.
+        """
+        types = {**dict.fromkeys(self._id_names(id), "str"), **self.recipe.types}
+        return iter_blocks(source, types, rows=rows, **csv)
+
+    def _id_names(self, id: str | None) -> list[str]:
+        """Columns that may name the rows, the preferred one first."""
+        if id is not None:
+            return [id]
+        features = {column.name for column in self.recipe.columns}
+        return [
+            name for name in dict.fromkeys([self.roles.id, "id"]) if name and name not in features
+        ]
+
+    def _predict(
+        self, frame: pd.DataFrame, fidelity: str | None, id: str | None
+    ) -> tuple[pd.DataFrame, Unseen]:
+        if id is not None and id not in frame.columns:
+            raise no_column(id, frame.columns, Origin.of(frame).name, " of ids")
+        model, classes = self.classifier, [str(c) for c in self.classifier.classes_]
+        x, unseen = self.recipe.encode(frame)
+        if len(frame):
+            rows = _named(x, self.recipe)
+            p, mean, variance = model.predict_all(rows, fidelity)
+        else:
+            p = np.empty((0, len(classes)))
+            mean = variance = np.empty(0 if len(classes) == 2 else (0, len(classes)))
+        columns: dict[str, Any] = {"label": model.classes_[np.argmax(p, axis=1)]}
+        columns |= {f"p_{c}": p[:, k] for k, c in enumerate(classes)}
+        for name, values in (("latent_mean", mean), ("latent_sd", np.sqrt(variance))):
+            parts = [values] if values.ndim == 1 else list(values.T)
+            names = [name] if values.ndim == 1 else [f"{name}_{c}" for c in classes]
+            columns |= dict(zip(names, parts, strict=True))
+        made = pd.DataFrame(columns)
+        key = next((name for name in self._id_names(id) if name in frame.columns), None)
+        if key is not None:
+            made.insert(0, "id" if key in made.columns else key, frame[key].to_numpy())
+        return made, unseen
+
+    # ------------------------------------------------------------------ looking
+
+    def training(self) -> tuple[pd.DataFrame, NDArray[Any], NDArray[np.str_]]:
+        """The training rows as the classifier saw them: X, y and fidelity."""
+        table = self._table()
+        return _named(self.recipe(table.features), self.recipe), table.label, table.fidelity
+
+    def unfitted(self) -> MultiFidelityClassifier:
+        """A classifier with the same parameters."""
+        return clone(self.classifier)
+
+    def summary(self) -> dict[str, Any]:
+        """What the model is, ready for JSON."""
+        return {
+            **persistence.plain(self.classifier._about()),
+            "target": self.roles.target,
+            "inputs": {
+                c.name: "number" if c.categories is None else "category"
+                for c in self.recipe.columns
+            },
+            "missing": self.recipe.missing,
+        }
+
+    def _table(self) -> LabelledTable:
+        if self.table is None:
+            raise ValueError("the model was saved without its rows; give the tables instead")
+        return self.table
+
+    # ------------------------------------------------------------------- saving
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file that `polyfid.load` reads; by custom ``*.polyfid``.
+
+        The file holds the training rows, so that a report can be made of it, and names of the
+        files they came from, without their folders.
+        """
+        persistence.write(path, "table", self._state(), self.summary())
+
+    def _state(self) -> dict[str, Any]:
+        table = None if self.table is None else _table_state(self.table)
+        classifier = self.classifier._state()
+        return {
+            "recipe": self.recipe,
+            "roles": self.roles,
+            "classifier": classifier,
+            "table": table,
+        }
+
+    @classmethod
+    def _restore(cls, state: Mapping[str, Any]) -> TableModel:
+        recipe, roles = state["recipe"], state["roles"]
+        if not isinstance(recipe, Recipe) or not isinstance(roles, Roles):
+            raise TypeError("the file has no recipe or no roles of columns")
+        classifier = MultiFidelityClassifier._restore(state["classifier"])
+        if len(recipe.names) != classifier.n_features_in_:
+            raise ValueError(
+                f"the recipe makes {len(recipe.names)} columns, and the classifier takes "
+                f"{classifier.n_features_in_}"
+            )
+        table = None if state["table"] is None else _restored_table(state["table"], roles)
+        return cls(recipe, classifier, roles, table)
+
+
+def _named(x: NDArray[np.float64], recipe: Recipe) -> pd.DataFrame:
+    return pd.DataFrame(x, columns=list(recipe.names), copy=False)
+
+
+def _check_classes(table: LabelledTable) -> None:
+    counted = table.label if table.weight is None else table.label[table.weight > 0.0]
+    classes = np.unique(counted).tolist()
+    if len(classes) < 2:
+        what = f"all labels are {classes[0]!r}" if classes else "all rows have weight 0"
+        raise TableError(
+            f"{what}, and there must be two classes at least",
+            path=table.origin.name,
+            column=table.roles.target,
+        )
+
+
+def _in_order(work: Any, items: Iterable[Any], jobs: int) -> Iterator[Any]:
+    """What ``work`` makes of the items, one after the other, by so many threads."""
+    if jobs == 1:
+        yield from map(work, items)
+        return
+    waiting: deque[Future[Any]] = deque()
+    pool = ThreadPoolExecutor(jobs)
+    try:
+        with threadpool_limits(1):  # of BLAS, or threads would start threads
+            for item in items:
+                waiting.append(pool.submit(work, item))
+                if len(waiting) > jobs:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+# ------------------------------------------------------------------------- the table
+
+
+def _table_state(table: LabelledTable) -> dict[str, Any]:
+    return {
+        "features": {name: _plain(values) for name, values in table.features.items()},
+        "label": table.label,
+        "fidelity": table.fidelity,
+        "levels": table.levels,
+        "weight": table.weight,
+        "ids": table.ids,
+        "origin": [asdict(replace(part, path="")) for part in table.origin.parts],
+        "left_out": table.left_out,
+    }
+
+
+def _plain(values: pd.Series) -> NDArray[Any]:
+    if values.dtype.kind in "biuf" and isinstance(values.dtype, np.dtype):
+        return values.to_numpy()
+    cells = values.astype(object)
+    return cells.where(cells.notna(), None).to_numpy(dtype=object)
+
+
+def _restored_table(state: Mapping[str, Any], roles: Roles) -> LabelledTable:
+    origin = Origin(tuple(Part(**part) for part in state["origin"]))
+    features = origin.carried_by(pd.DataFrame(state["features"]))
+    made = LabelledTable(
+        features,
+        state["label"],
+        state["fidelity"],
+        state["levels"],
+        state["weight"],
+        state["ids"],
+        origin,
+        roles,
+        state["left_out"],
+    )
+    columns = (made.label, made.fidelity, made.weight, made.ids)
+    if any(c is not None and np.shape(c) != (len(features),) for c in columns):
+        raise ValueError("columns of the training table differ in length")
+    return made

@@ -1,0 +1,182 @@
+"""Tables of a crowd and exports of Label Studio, through the verbs that read them."""
+
+import importlib.util
+import json
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+N = 24
+
+
+@pytest.fixture
+def crowd(folder):
+    """Items, answers long and wide, and gold, in files."""
+    rng = np.random.RandomState(0)
+    heat = rng.uniform(-1, 1, N).round(3)
+    right = np.where(heat > 0, "hot", "cold")
+    pd.DataFrame({"id": range(N), "heat": heat}).to_csv("items.csv", index=False)
+    said = {}
+    for worker, wrong in (("ann", 0.1), ("bob", 0.3), ("cat", 0.5), ("dan", 0.5)):
+        other = np.where(right == "hot", "cold", "hot")
+        said[worker] = np.where(rng.uniform(size=N) < wrong, other, right)
+    wide = pd.DataFrame({"task": range(N), **said})
+    wide.loc[3, "ann"] = None
+    wide.to_csv("wide.csv", index=False)
+    long = wide.melt("task", var_name="worker", value_name="label").dropna()
+    long.to_csv("long.csv", index=False)
+    long.set_axis(["song", "who", "genre"], axis=1).to_csv("named.csv", index=False)
+    gold = pd.DataFrame({"task": range(0, N, 2), "label": right[::2]})
+    gold.to_csv("gold.csv", index=False)
+    gold.set_axis(["song", "genre"], axis=1).to_csv("named-gold.csv", index=False)
+    return ("--items", "items.csv", "--gold", "gold.csv")
+
+
+@pytest.fixture
+def no_crowd_kit(monkeypatch):
+    """It is not installed."""
+    monkeypatch.setitem(sys.modules, "crowdkit.aggregation", None)
+    monkeypatch.setitem(sys.modules, "crowdkit", None)
+
+
+def rows_of(found):
+    return dict(zip(found["levels"], map(sum, found["counts"]), strict=True))
+
+
+def test_long_and_wide_are_the_same(polyfid, crowd):
+    wide = polyfid.json("check", *crowd, "--answers", "wide.csv")
+    assert rows_of(wide) == {"crowd": N, "gold": N // 2}
+    assert polyfid.json("check", *crowd, "--answers", "long.csv") == wide
+    assert polyfid.json("check", *crowd, "--answers", "wide.csv", "--form", "wide") == wide
+
+
+def test_what_a_level_is(polyfid, crowd, no_crowd_kit):
+    answers = (*crowd, "--answers", "long.csv")
+    every = polyfid.json("check", *answers, "--crowd", "answer")
+    assert rows_of(every) == {"crowd": 4 * N - 1, "gold": N // 2}
+    assert [f["name"] for f in every["features"]] == ["heat"]  # and not the worker
+    skill = polyfid.json("check", *answers, "--crowd", "skill", "--groups", 3)
+    assert skill["levels"] == ["crowd-1", "crowd-2", "crowd-3", "gold"]
+    split = polyfid.json("check", *answers, "--ties", "split")
+    assert rows_of(split)["crowd"] > N
+
+
+def test_names_of_columns(polyfid, crowd, folder):
+    pd.read_csv("items.csv").rename(columns={"id": "key"}).to_csv("keyed.csv", index=False)
+    args = ("--items", "keyed.csv", "--answers", "named.csv", "--gold", "named-gold.csv")
+    names = ("--id", "key", "--task", "song", "--worker", "who", "--target", "genre")
+    polyfid("convert", *args, *names, "-o", "rows.csv")
+    assert list(pd.read_csv("rows.csv")) == ["key", "heat", "label", "fidelity", "weight"]
+    assert "task=" in polyfid("check", *args, "--id", "key", code=1).stderr
+
+
+def test_seeded_draws(polyfid, crowd):
+    answers = (*crowd, "--answers", "long.csv", "-o", "-")
+    draws = [polyfid("convert", *answers, "--seed", seed).stdout for seed in (0, 0, 1)]
+    assert draws[0] == draws[1] != draws[2]
+
+
+def test_fit_and_report_take_them(polyfid, crowd, folder):
+    polyfid("fit", *crowd, "--answers", "wide.csv", "--kernel", "rbf", "-q")
+    assert polyfid.json("inspect", "model.polyfid")["levels"] == ["crowd", "gold"]
+    polyfid("fit", "--config", "model.polyfid.toml", "-q")
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["--crowd", "majority", "--aggregate", "glad"], "leave one out"),
+        (["--fidelity", "level"], "--fidelity is a column of tidy tables"),
+        (["--weight", "w"], "--weight is a column of tidy tables"),
+        (["--groups", "0"], "--groups"),
+        (["--aggregate", "shouting"], "--aggregate"),
+    ],
+)
+def test_calls_that_make_no_sense(polyfid, crowd, args, words):
+    said = polyfid("check", *crowd, "--answers", "long.csv", *args, code=2).stderr
+    assert words in " ".join(said.replace("│", " ").split())
+
+
+def test_unknown_tasks_are_a_problem_with_the_data(polyfid, crowd, folder):
+    with (folder / "long.csv").open("a") as file:
+        file.write("999,ann,hot\n")
+    assert "999" in polyfid("check", *crowd, "--answers", "long.csv", code=1).stderr
+
+
+def test_without_crowd_kit_the_extra_is_named(polyfid, crowd, no_crowd_kit):
+    answers = (*crowd, "--answers", "long.csv", "--aggregate", "dawid-skene")
+    for verb in ("check", "fit"):
+        assert "polyfid[crowd]" in polyfid(verb, *answers, code=2).stderr
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("crowdkit") is None, reason="crowd-kit is missing")
+def test_dawid_and_skene(polyfid, crowd):
+    found = polyfid.json(
+        "check", *crowd, "--answers", "long.csv", "--aggregate", "one-coin-dawid-skene"
+    )
+    assert rows_of(found) == {"crowd": N, "gold": N // 2}
+
+
+# ------------------------------------------------------------------------- Label Studio
+
+
+@pytest.fixture
+def export(folder):
+    def choice(who, label, name="genre"):
+        entry = {"type": "choices", "from_name": name, "to_name": "song"}
+        return {"completed_by": who, "result": [{**entry, "value": {"choices": [label]}}]}
+
+    rng = np.random.RandomState(0)
+    tasks = []
+    for i in range(N):
+        x = float(rng.uniform(-1, 1))
+        right, other = ("pop", "rock") if x > 0 else ("rock", "pop")
+        said = [choice(1, other if i % 5 == 0 else right), choice(2, right)]
+        if i % 2:
+            said.append(choice(3, right))
+        tasks.append({"id": i + 1, "data": {"tempo": x}, "annotations": said})
+    (folder / "export.json").write_text(json.dumps(tasks))
+    return tasks
+
+
+def test_an_export_comes_in(polyfid, export):
+    found = polyfid.json("check", "export.json", "--trusted", "3")
+    assert rows_of(found) == {"crowd": N, "gold": N // 2}
+    assert found["classes"] == ["pop", "rock"]
+    assert polyfid.json("check", "export.json", "--from-name", "genre")["levels"] == ["crowd"]
+    assert "nobody" in polyfid("check", "export.json", "--trusted", "9", code=1).stderr
+    assert "mood" in polyfid("check", "export.json", "--from-name", "mood", code=1).stderr
+
+
+def test_there_and_back(polyfid, export, folder):
+    polyfid("fit", "export.json", "--trusted", "3", "--kernel", "rbf", "-q")
+    rows = pd.DataFrame(
+        {"id": [t["id"] for t in export], "tempo": [t["data"]["tempo"] for t in export]}
+    )
+    rows.to_csv("tasks.csv", index=False)
+    polyfid("predict", "model.polyfid", "tasks.csv", "-o", "out.csv")
+    tags = ("--to", "labelstudio", "--from-name", "genre", "--to-name", "song")
+    polyfid("convert", "out.csv", *tags, "-o", "ids.json")
+    alone = json.loads((folder / "ids.json").read_text())
+    assert [p["task"] for p in alone] == [t["id"] for t in export]
+    assert all(0.5 <= p["score"] <= 1 for p in alone)
+    made = polyfid.json("convert", "out.csv", *tags, "--tasks", "export.json", "-o", "tasks.json")
+    assert made["written"] == ["tasks.json"]
+    whole = json.loads((folder / "tasks.json").read_text())
+    assert whole[0]["data"] == export[0]["data"]
+    assert whole[0]["predictions"][0]["result"][0]["from_name"] == "genre"
+
+
+def test_predictions_for_label_studio_need_names(polyfid, folder):
+    polyfid("predict", "model.polyfid", "new.csv", "-o", "out.csv")
+    said = polyfid("convert", "out.csv", "--to", "labelstudio", "-o", "p.json", code=2).stderr
+    assert "--from-name" in said
+    tags = ("--to", "labelstudio", "--from-name", "a", "--to-name", "b")
+    assert "-o -" in polyfid("convert", "out.csv", *tags, "-o", "-", code=2).stderr
+    assert ".json" in polyfid("convert", "out.csv", *tags, "-o", "p.csv", code=2).stderr
+    result = polyfid("convert", "out.csv", *tags, "--id", "nr", "-o", "p.json", code=1)
+    assert "out.csv" in result.stderr
+    assert "'nr'" in result.stderr

@@ -1,0 +1,60 @@
+"""The command as a process of its own: what it imports, signals and pipes."""
+
+import signal
+import subprocess
+import sys
+import time
+
+
+def test_help_imports_nothing_heavy():
+    code = (
+        "import sys; sys.argv = ['polyfid', '--help']\n"
+        "from polyfid.cli import main\n"
+        "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code\n"
+        "heavy = {'sklearn', 'numpy', 'pandas', 'scipy', 'pyarrow', 'joblib'} & {*sys.modules}\n"
+        "assert not heavy, heavy\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    for verb in ("demo", "check", "fit", "predict", "evaluate", "report", "inspect", "convert"):
+        assert verb in run.stdout
+    assert "Exit codes" in run.stdout
+
+
+def test_ctrl_c_while_reading(folder, process, tmp_path):
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    before = {p: p.read_bytes() for p in folder.iterdir()}
+    run = process("fit", "-", "-o", "model.polyfid", env={"TMPDIR": str(scratch)})
+    run.stdin.write(b"x,label,fidelity\n")
+    run.stdin.flush()
+    deadline = time.monotonic() + 60
+    while not list(scratch.glob("*.stdin")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    run.send_signal(signal.SIGINT)
+    stdout, stderr = run.communicate(timeout=60)
+    assert run.returncode == 130
+    assert stdout == b""
+    assert stderr == b"polyfid: stopped; no file is left half written\n"
+    assert {p: p.read_bytes() for p in folder.iterdir()} == before
+    assert not list(scratch.iterdir())
+
+
+def test_a_reader_that_has_seen_enough(folder, process):
+    line = (folder / "new.csv").read_text().splitlines()
+    (folder / "long.csv").write_text("\n".join([line[0], *(line[1:] * 2000)]))
+    run = process("predict", "model.polyfid", "long.csv", "--block", 500)
+    assert run.stdout.readline().startswith(b"id,label,p_bad")
+    run.stdout.close()
+    stderr = run.stderr.read()
+    assert run.wait(timeout=60) == 0
+    assert stderr == b""
+
+
+def test_a_terminal_of_few_characters_and_no_bar_in_a_pipe(folder, process):
+    (folder / "t.csv").write_text("größe,label,fidelity\n1,ä,low\n2,b,low\n3,ä,top\n4,b,top\n")
+    run = process("check", "t.csv", env={"PYTHONIOENCODING": "ascii"})
+    stdout, stderr = run.communicate(timeout=60)
+    assert run.returncode == 0, stderr
+    assert rb"gr\xf6\xdfe" in stdout
+    assert stderr == b""

@@ -1,0 +1,242 @@
+"""Labelled rows of several levels: columns found, mistakes named."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from polyfid.tables import Roles, TableError, read_labelled
+
+
+@pytest.fixture
+def write(tmp_path):
+    def to_file(content, name="t.csv"):
+        (tmp_path / name).write_text(content)
+        return str(tmp_path / name)
+
+    return to_file
+
+
+TIDY = "id,x,colour,label,fidelity,weight\n01,1.5,red,yes,gold,2\n02,2.5,blue,no,crowd,1\n"
+
+
+def test_a_tidy_table(write):
+    table = read_labelled([write(TIDY)])
+    assert table.features.columns.tolist() == ["x", "colour"]
+    assert table.label.tolist() == ["yes", "no"]
+    assert table.fidelity.tolist() == ["gold", "crowd"]
+    assert table.levels == ("crowd", "gold")
+    assert table.ids.tolist() == ["01", "02"]
+    assert table.weight.tolist() == [2.0, 1.0]
+    assert table.origin.places() == ["t.csv, row 2", "t.csv, row 3"]
+    assert (table.roles.id, table.roles.weight) == ("id", "weight")
+    assert len(table) == 2
+
+
+def test_one_table_a_level_in_the_order_given(write):
+    files = {
+        "sim": write("x,label\n1,0\n2,1\n", "a.csv"),
+        "exp": write("label,x\n1,3\n", "b.csv"),
+    }
+    table = read_labelled([], Roles(), level_files=files)
+    assert table.levels == ("sim", "exp")
+    assert table.features["x"].tolist() == [1, 2, 3]
+    assert table.label.tolist() == [0, 1, 1]
+    assert table.origin[2] == "b.csv, row 2"
+    assert table.counts().to_numpy().tolist() == [[1, 1], [0, 1]]
+
+
+def test_there_and_back(write):
+    table = read_labelled([write(TIDY)])
+    again = read_labelled([table.to_frame()])
+    assert again.levels == table.levels
+    assert again.ids.tolist() == table.ids.tolist()
+    assert again.label.tolist() == table.label.tolist()
+    pd.testing.assert_frame_equal(again.features, table.features)
+
+
+@pytest.mark.parametrize(
+    ("fidelity", "levels", "expected"),
+    [
+        ([10, 9, 9], None, ("9", "10")),
+        ([1.0, 2.0, 1.0], None, ("1", "2")),
+        (["b", "a", "a"], None, ("a", "b")),
+        (["b", "a", "a"], ["b", "a"], ("b", "a")),
+        (["b", "a", "a"], ["b", "a", "c"], ("b", "a", "c")),
+        (pd.Categorical(["b", "a", "a"], ["b", "a"], ordered=True), None, ("b", "a")),
+        (["crowd ", "gold", " crowd"], None, ("crowd", "gold")),
+    ],
+)
+def test_order_of_levels(fidelity, levels, expected):
+    frame = pd.DataFrame({"x": [1, 2, 3], "label": [0, 1, 0], "fidelity": fidelity})
+    table = read_labelled([frame], Roles(levels=levels))
+    assert table.levels == expected
+    assert set(table.fidelity) <= set(expected)
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        ("0 1 1", [0, 1, 1]),
+        ("0.0 1.0 1", [0, 1, 1]),
+        ("-1 1 1", [-1, 1, 1]),
+        ("0 1 unsure", ["0", "1", "unsure"]),
+        ("01 02 02", ["01", "02", "02"]),
+        ("NA no NA", ["NA", "no", "NA"]),
+        ("true false true", ["true", "false", "true"]),
+        ("0.5 1.5 0.5", ["0.5", "1.5", "0.5"]),
+    ],
+)
+def test_labels_are_whole_numbers_or_text(write, labels, expected):
+    rows = "".join(f"{k},{label},a\n" for k, label in enumerate(labels.split()))
+    assert read_labelled([write(f"x,label,fidelity\n{rows}")]).label.tolist() == expected
+
+
+def test_labels_of_several_files_are_of_one_type(write):
+    files = {"a": write("x,label\n1,0\n2,1\n", "a.csv"), "b": write("x,label\n1,yes\n", "b.csv")}
+    assert read_labelled([], None, files).label.tolist() == ["0", "1", "yes"]
+
+
+def test_columns_that_are_no_features(write):
+    path = write(",x,worker,label,fidelity,\n0,1,ann,a,c,\n1,2,bob,b,c,\n")
+    table = read_labelled([path])
+    assert table.features.columns.tolist() == ["x"]
+    assert table.left_out == ("unnamed_1", "worker", "unnamed_6")
+    asked = read_labelled([path], Roles(features=["worker", "unnamed_1"]))
+    assert asked.features.columns.tolist() == ["worker", "unnamed_1"]
+
+
+def test_an_id_or_weight_that_is_asked_to_be_a_feature(write):
+    table = read_labelled([write(TIDY)], Roles(features=["weight", "x"]))
+    assert table.features.columns.tolist() == ["weight", "x"]
+    assert table.weight is None
+
+
+def test_categorical_columns_keep_their_text(write):
+    path = write("x,code,label,fidelity\n1,1.0,a,c\n2,2,b,c\n")
+    table = read_labelled([path], Roles(categorical=["code"]))
+    assert table.features["code"].tolist() == ["1.0", "2"]
+
+
+# ------------------------------------------------------------------------ complaints
+
+
+def complaint(files, roles=None, level_files=None, **csv):
+    with pytest.raises(TableError) as caught:
+        read_labelled(files, roles, level_files, **csv)
+    return caught.value
+
+
+def test_a_missing_column_is_told_with_the_nearest_name(write):
+    error = complaint([write("x,Lable,fidelity\n1,a,c\n")])
+    assert str(error) == (
+        "t.csv: there is no column 'label' of labels; did you mean 'Lable'? the columns are 'x', "
+        "'Lable', 'fidelity'; name another one as target (--target)"
+    )
+
+
+def test_a_missing_fidelity_points_to_level_files(write):
+    error = complaint([write("x,label\n1,a\n")])
+    assert "no column 'fidelity' of levels of trust" in str(error)
+    assert "--level NAME=FILE" in str(error)
+
+
+def test_a_file_without_header_is_suspected(write):
+    assert "row 1 looks like data" in str(complaint([write("0.5,1.5,1\n0.6,1.4,0\n")]))
+
+
+def test_all_missing_columns_are_listed(write):
+    error = complaint([write("x\n1\n")], Roles(id="key", weight="w"))
+    assert len(error.problems) == 4
+    assert "(and 3 more problems)" in str(error)
+
+
+def test_empty_labels_and_levels_are_named(write):
+    error = complaint([write("x,label,fidelity\n1,a,c\n\n2,,c\n3,,c\n4,b,\n")])
+    assert (error.path, error.row, error.column) == ("t.csv", 4, "label")
+    assert "the row has no label, nor has one after it" in str(error)
+    assert error.problems[1].startswith("t.csv, row 6, column 'fidelity': the row has no level")
+
+
+def test_an_unknown_level_is_named(write):
+    error = complaint(
+        [write("x,label,fidelity\n1,a,crowd\n2,b,gold\n3,b,glod\n")],
+        Roles(levels=["crowd", "gold"]),
+    )
+    assert (error.row, error.column) == (4, "fidelity")
+    assert "'glod' is not among 'crowd', 'gold'" in str(error)
+
+
+@pytest.mark.parametrize("cell", ["-1", "many", "", "inf"])
+def test_a_bad_weight_is_named(write, cell):
+    error = complaint([write(f"x,label,fidelity,weight\n1,a,c,1\n2,b,c,{cell}\n")])
+    assert (error.row, error.column) == (3, "weight")
+
+
+def test_a_level_file_that_says_it_is_of_another_level(write):
+    files = {"crowd": write("x,label,fidelity\n1,a,crowd\n2,b,gold\n")}
+    error = complaint([], None, files)
+    assert (error.row, error.column) == (3, "fidelity")
+    assert "'gold'" in str(error)
+
+
+def test_a_feature_that_one_file_lacks_is_named(write):
+    files = {
+        "a": write("x1,x2,label\n1,2,a\n", "a.csv"),
+        "b": write("x1,X2 ,label\n1,2,b\n", "b.csv"),
+    }
+    error = complaint([], None, files)
+    assert error.path == "a.csv"  # which lacks X2
+    assert "did you mean 'x2'?" in str(error)
+    assert error.problems[1].startswith("b.csv: there is no column 'x2', which a.csv has")
+
+
+def test_a_text_in_a_column_of_numbers_of_another_file(write):
+    files = {
+        "a": write("x,label\n1,a\n2,b\n", "a.csv"),
+        "b": write("x,label\n1,a\nwide,b\n", "b.csv"),
+    }
+    error = complaint([], None, files)
+    assert (error.path, error.row, error.column) == ("b.csv", 3, "x")
+    assert "'wide' is not a number, and in a.csv" in str(error)
+    table = read_labelled([], Roles(categorical=["x"]), files)
+    assert table.features["x"].tolist() == ["1", "2", "1", "wide"]
+
+
+def test_measurements_are_no_labels():
+    frame = pd.DataFrame({"x": range(50), "label": np.linspace(0, 1, 50), "fidelity": "c"})
+    error = complaint([frame])
+    assert error.column == "label"
+    assert "measurements" in str(error)
+
+
+def test_tables_without_rows_or_features(write):
+    assert "no rows" in str(complaint([write("x,label,fidelity\n")]))
+    assert "no column to learn from" in str(complaint([write("label,fidelity\na,b\n")]))
+
+
+def test_calls_that_make_no_sense(write):
+    for files, level_files in (
+        ([], None),
+        ([write(TIDY)], {"a": write(TIDY)}),
+        (write(TIDY), None),
+    ):
+        with pytest.raises(ValueError, match="files"):
+            read_labelled(files, None, level_files)
+    with pytest.raises(ValueError, match="levels and level_files"):
+        read_labelled([], Roles(levels=["b"]), {"a": write(TIDY)})
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"features": "x"},
+        {"features": []},
+        {"levels": ["a", "a"]},
+        {"target": "fidelity"},
+        {"features": ["label"]},
+        {"features": ["x"], "categorical": ["y"]},
+    ],
+)
+def test_roles_that_make_no_sense(wrong):
+    with pytest.raises(ValueError, match=r".+"):
+        Roles(**wrong)

@@ -1,0 +1,401 @@
+"""Tables from files: what is understood, and what errors say."""
+
+import gzip
+import io
+import sys
+import tracemalloc
+from contextlib import suppress
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from polyfid.tables import Origin, TableError, iter_blocks, read_table
+
+
+@pytest.fixture
+def write(tmp_path):
+    def to_file(content, name="t.csv"):
+        path = tmp_path / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    return to_file
+
+
+def complaint(path, **csv):
+    with pytest.raises(TableError) as caught:
+        read_table(path, **csv)
+    with pytest.raises(TableError) as again:
+        list(iter_blocks(path, **csv))
+    assert str(again.value) == str(caught.value)
+    return caught.value
+
+
+def test_numbers_text_and_missing_cells(write):
+    frame = read_table(write("a,b,c,d\n1,1.5,x,NA\n2,,NA,3\n"))
+    assert frame["a"].tolist() == [1, 2]
+    assert frame["a"].dtype == np.int64
+    assert frame["b"].tolist()[0] == 1.5
+    assert np.isnan(frame["b"][1])
+    assert frame["c"].tolist() == ["x", "NA"]  # text stays what it is
+    assert np.isnan(frame["d"][0])
+    assert frame["d"][1] == 3.0
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "x,y\n1.5,a\n2.5,b\n",
+        "x;y\n1.5;a\n2.5;b\n",
+        "x\ty\n1.5\ta\n2.5\tb\n",
+        "x|y\n1.5|a\n2.5|b\n",
+        "x;y\n1,5;a\n2,5;b",
+        "x\ty\r\n1,5\ta\r\n2,5\tb\r\n",
+        "x,y\r1.5,a\r2.5,b\r",
+        "\ufeffx,y\n1.5,a\n2.5,b\n",
+        '"x",y\n"1.5",a\n" 2.5 ","b"\n',
+        "\n\nx,y\n\n1.5,a\n\n\n2.5,b\n\n",
+        " x , y\n1.5,a\n2.5,b\n",
+        "x,y\n+1.5,a\n25e-1,b\n",
+        b"\xff\xfe" + "x,y\n1.5,a\n2.5,b\n".encode("utf-16-le"),
+        gzip.compress(b"x,y\n1.5,a\n2.5,b\n"),
+    ],
+)
+def test_every_way_to_write_the_same_table(write, content):
+    for frame in (read_table(write(content)), pd.concat(iter_blocks(write(content), rows=1))):
+        assert frame.columns.tolist() == ["x", "y"]
+        assert frame["x"].tolist() == [1.5, 2.5]
+        assert frame["y"].tolist() == ["a", "b"]
+
+
+def test_a_decimal_comma_far_down_is_found(write):
+    rows = "".join(f"{k};a\n" for k in range(20_000))
+    frame = read_table(write(f"x;y\n{rows}2,5;b\n"))
+    assert frame["x"].iloc[-1] == 2.5
+
+
+def test_commas_that_group_digits_are_no_decimals(write):
+    frame = read_table(write("x;y\n1,234;0.5\n2,345;1.5\n"))
+    assert frame["x"].tolist() == ["1,234", "2,345"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "kept"),
+    [
+        (["007", "8"], True),
+        (["12345678901234567890123", "2"], True),
+        (["9007199254740993", ""], True),
+        (["9007199254740993", "1"], False),
+        (["0", "10"], False),
+        (["0.5", "-0.5"], False),
+    ],
+)
+def test_ids_keep_their_digits(write, cells, kept):
+    text = "".join(f"{cell},x\n" for cell in cells)
+    for frame in (read_table(write(f"id,y\n{text}")), *iter_blocks(write(f"id,y\n{text}"))):
+        if kept:
+            assert frame["id"].fillna("").tolist() == cells
+        else:
+            assert frame["id"].dtype.kind in "if"
+            assert frame["id"].tolist() == [float(c) if "." in c else int(c) for c in cells]
+
+
+def test_columns_can_be_kept_as_text(write):
+    frame = read_table(write("a,b\n1.0,2\n2.50,3\n"), text=["a"])
+    assert frame["a"].tolist() == ["1.0", "2.50"]
+    assert frame["b"].tolist() == [2, 3]
+
+
+def test_quoted_cells_may_hold_anything(write):
+    frame = read_table(write('a,b\n"x,\ny","say ""hi"""\nz,5" pipe\n'))
+    assert frame["a"].tolist() == ["x,\ny", "z"]
+    assert frame["b"].tolist() == ['say "hi"', '5" pipe']
+
+
+def test_columns_without_name_get_one(write):
+    assert read_table(write(",x,\n0,1,\n1,2,\n")).columns.tolist() == [
+        "unnamed_1",
+        "x",
+        "unnamed_3",
+    ]
+
+
+@pytest.mark.parametrize("content", ["x,y\n", "x,y", "\ufeffx,y\r\n\r\n"])
+def test_a_header_without_rows_is_a_table_without_rows(write, content):
+    for frame in (read_table(write(content)), *iter_blocks(write(content))):
+        assert frame.shape == (0, 2)
+
+
+@pytest.mark.parametrize("content", ["", "\n\n", "\ufeff", " , ,\n", gzip.compress(b"")])
+def test_an_empty_file(write, content):
+    error = complaint(write(content))
+    assert error.path == "t.csv"
+    assert "empty" in str(error)
+
+
+def test_a_short_row_is_named(write):
+    error = complaint(write("a,b,c\n1,2,3\n\n1,2\n"))
+    assert (error.path, error.row) == ("t.csv", 4)
+    assert (
+        str(error)
+        == "t.csv, row 4: the row has 2 cells, the header 3: from 'c' on there is nothing"
+    )
+
+
+def test_a_long_row_is_named(write):
+    error = complaint(write("a,b\n1,2\n1,2,hello\n"))
+    assert error.row == 3
+    assert "3 cells" in str(error)
+    assert "'hello' is beyond the last column, 'b'" in str(error)
+
+
+def test_rows_are_counted_as_lines_of_the_file(write):
+    error = complaint(write('a,b\n"x\ny\nz",1\n\n1,2,3\n'))
+    assert error.row == 6
+
+
+def test_a_repeated_name_is_told_with_its_places(write):
+    error = complaint(write("a,b,a\n1,2,3\n"))
+    assert error.row == 1
+    assert "columns 1 and 3 are both called 'a'" in str(error)
+
+
+def test_a_wrong_encoding_is_told_with_byte_row_and_column(write):
+    path = write("id,town\n1,Koeln\n2,Köln\n".encode("cp1252"))
+    error = complaint(path)
+    assert (error.row, error.column) == (3, "town")
+    assert "0xf6 is not UTF-8" in str(error)
+    assert "--encoding cp1252" in str(error)
+    assert read_table(path, encoding="cp1252")["town"].tolist() == ["Koeln", "Köln"]
+
+
+def test_a_wrong_encoding_far_down_is_found(write):
+    content = b"id,town\n" + b"1,Koeln\n" * 30_000 + b"2,K\xf6ln\n"
+    assert complaint(write(content)).row == 30_002
+
+
+@pytest.mark.parametrize(
+    ("content", "column"),
+    [('a,b\n1,2\n3,"4\n5,6\n', "b"), ('a,b\n1,2\n"3,4\n5,6\n', "a"), ('a\n1\n"2\n3\n', "a")],
+)
+def test_a_quote_that_is_not_closed_is_found(write, content, column):
+    error = complaint(write(content))
+    assert (error.row, error.column) == (3, column)
+    assert "quote" in str(error)
+
+
+def test_a_quote_that_is_not_closed_in_a_column_left_out(write):
+    path = write('a,b\n1,2\n3,"4\n5,6\n')
+    with pytest.raises(TableError, match="row 3, column 'b'"):
+        list(iter_blocks(path, {"a": "float64"}))
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (gzip.compress(b"a,b\n" + b"1,2\n" * 9)[:-9], "damaged"),
+        (gzip.compress(np.random.RandomState(0).bytes(99_999).hex().encode())[:50_000], "damaged"),
+        (b"PAR1nonsense", "Parquet"),
+        (b"PK\x03\x04nonsense", "spreadsheet"),
+        (bytes(range(256)) * 20, None),
+        (b"\x89PNG\r\n\x1a\n" + bytes(500), "binary"),
+    ],
+)
+def test_files_that_are_no_tables(write, content, words):
+    assert words is None or words in str(complaint(write(content)))
+
+
+def test_a_missing_file_stays_a_missing_file(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        read_table(tmp_path / "none.csv")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"delimiter": "ab"}, {"decimal": ";"}, {"encoding": "klingon"}, {"encoding": "hex"}],
+)
+def test_wrong_options(write, wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        read_table(write("a,b\n1,2\n"), **wrong)
+
+
+def test_what_is_no_source():
+    with pytest.raises(TypeError, match="path"):
+        read_table(3)
+
+
+def test_ten_thousand_columns(write):
+    names = [f"column_{k}" for k in range(10_000)]
+    path = write(",".join(names) + "\n" + ",".join(["1.5"] * 10_000) + "\n")
+    assert read_table(path).shape == (1, 10_000)
+    assert next(iter_blocks(path, {"column_9999": "float64"})).iloc[0, 0] == 1.5
+
+
+def test_standard_input(monkeypatch):
+    for content in (b"x,y\n1,a\n", gzip.compress(b"x,y\n1,a\n")):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+        assert read_table("-")["y"].tolist() == ["a"]
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"x,y\n1\n")))
+    with pytest.raises(TableError, match=r"^standard input, row 2: "):
+        read_table("-")
+
+
+def test_parquet(tmp_path):
+    frame = pd.DataFrame({"x": [1.5, 2.5, np.nan], "y": ["a", None, "=b"], "k": [1, 2, 3]})
+    frame.to_parquet(tmp_path / "t.parquet", index=False)
+    pd.testing.assert_frame_equal(read_table(tmp_path / "t.parquet"), frame)
+    blocks = list(iter_blocks(tmp_path / "t.parquet", rows=2))
+    assert [len(b) for b in blocks] == [2, 1]
+    pd.testing.assert_frame_equal(pd.concat(blocks), frame)
+    (only,) = iter_blocks(tmp_path / "t.parquet", {"k": "int64", "absent": "str"})
+    assert only.columns.tolist() == ["k"]
+
+
+def test_data_frames_of_pandas_and_polars():
+    given = pd.DataFrame({1: [1, 2], "y": ["a", "b"]})
+    frame = read_table(given)
+    assert frame.columns.tolist() == ["1", "y"]
+    assert given.columns.tolist() == [1, "y"]
+    polars = pl.DataFrame({"1": [1, 2], "y": ["a", "b"]})
+    assert read_table(polars).to_dict("list") == frame.to_dict("list")
+    assert read_table(polars.lazy()).to_dict("list") == frame.to_dict("list")
+    with pytest.raises(TableError, match="both called 'a'"):
+        read_table(pd.DataFrame([[1, 2]], columns=["a", "a"]))
+
+
+def test_origin_is_the_line_even_after_rows_are_chosen(write):
+    frame = read_table(write('x,y\n1,"a\nb"\n\n2,c\n3,d\n'))
+    assert Origin.of(frame).places() == ["t.csv, row 2", "t.csv, row 5", "t.csv, row 6"]
+    chosen = frame[frame["x"] > 1][["y"]]
+    assert Origin.of(chosen)[chosen.index[0]] == "t.csv, row 5"
+
+
+# ---------------------------------------------------------------------------- blocks
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 7, 100])
+def test_blocks_put_together_are_the_table(write, rows):
+    path = write("x,y\n" + "".join(f"{k},t{k}\n" for k in range(7)))
+    blocks = list(iter_blocks(path, rows=rows))
+    assert [len(b) for b in blocks[:-1]] == [rows] * (len(blocks) - 1)
+    pd.testing.assert_frame_equal(pd.concat(blocks), read_table(path))
+
+
+def test_blocks_agree_on_types(write):
+    path = write("x,y,z\n" + "1,1,1\n" * 5 + "1.5,a,\n")
+    blocks = list(iter_blocks(path, rows=2))
+    assert {tuple(map(str, b.dtypes)) for b in blocks} == {("float64", "str", "float64")}
+
+
+def test_types_that_are_given(write):
+    path = write("x,y,z\n1,007,q\n2,8,q\n")
+    (block,) = iter_blocks(path, {"y": "str", "x": "float64", "w": "str"})
+    assert block.to_dict("list") == {"x": [1.0, 2.0], "y": ["007", "8"]}
+    with pytest.raises(ValueError, match="types"):
+        iter_blocks(path, {"x": "complex"})
+    with pytest.raises(ValueError, match="rows"):
+        iter_blocks(path, rows=0)
+
+
+def test_a_cell_that_is_no_number_is_named(write):
+    path = write("x,y\n" + "1,2\n" * 50_000 + "1,2..5\n")
+    with pytest.raises(TableError) as caught:
+        list(iter_blocks(path, {"y": "float64"}, rows=1000))
+    assert str(caught.value) == "t.csv, row 50002, column 'y': '2..5' is not a number"
+
+
+def test_a_decimal_comma_that_came_as_a_surprise_is_explained(write):
+    path = write("x;y\n" + "1;2\n" * 30_000 + "1;2,5\n")
+    with pytest.raises(TableError, match=r"row 30002, column 'y': '2,5' .*\(--decimal ,\)"):
+        list(iter_blocks(path, {"y": "float64"}))
+    assert list(iter_blocks(path, {"y": "float64"}, decimal=","))[-1]["y"].iloc[-1] == 2.5
+
+
+def test_blocks_of_a_long_file_take_little_memory(tmp_path):
+    import pyarrow as pa
+
+    path = tmp_path / "long.csv"
+    line = ",".join(f"{k}.123456789" for k in range(20))
+    with open(path, "w") as file:
+        file.write(",".join(f"x{k}" for k in range(20)) + "\n")
+        file.writelines([f"{line}\n"] * 200_000)
+    types = {f"x{k}": "float64" for k in range(20)}
+    tracemalloc.start()
+    before, most, n = pa.total_allocated_bytes(), 0, 0
+    for block in iter_blocks(path, types, rows=10_000):
+        n += len(block)
+        most = max(most, pa.total_allocated_bytes() - before)
+        assert block["x19"].iloc[-1] == 19.123456789
+    _, python = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert n == 200_000
+    assert most + python < 60e6  # some chunks ahead; the text has 52 MB and the numbers 32 MB
+
+
+# ------------------------------------------------------------------------------ fuzz
+
+SEEDS = [
+    b"id,x,label\n1,0.5,good\n2,1.5,bad\n3,,good\n",
+    b"x;y\n1,5;a\n2,5;b\n",
+    b'a\tb\r\n"x\r\ny"\t1\r\n2\t3\r\n',
+    b"\xef\xbb\xbfa,b\n\xc3\xa4,1\n",
+    gzip.compress(b"a,b\n1,2\n", mtime=0),
+]
+PIECES = st.sampled_from(
+    [b",", b";", b'"', b'""', b"\n", b"\r", b"\0", b"\xff", b"\xe4", b"1e999", b"nan", b"\t", b"|"]
+)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    st.sampled_from(SEEDS),
+    st.lists(st.tuples(st.integers(0, 60), st.integers(0, 5), PIECES | st.binary(max_size=4))),
+    st.sampled_from(["utf-8", None, "utf-16", "cp1252"]),
+)
+def test_nothing_but_table_errors_comes_of_mutated_files(tmp_path, content, edits, encoding):
+    for place, length, piece in edits:
+        content = content[:place] + piece + content[place + length :]
+    path = tmp_path / "f.csv"
+    path.write_bytes(content)
+    try:
+        frame = read_table(path, encoding=encoding)
+    except TableError:
+        frame = None
+    try:
+        blocks = pd.concat(iter_blocks(path, rows=2, encoding=encoding))
+    except TableError:
+        pass
+    else:
+        if frame is not None:
+            assert blocks.shape == frame.shape
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.binary(max_size=200))
+def test_nothing_but_table_errors_comes_of_any_bytes(tmp_path, content):
+    path = tmp_path / "f.csv"
+    path.write_bytes(content)
+    for read in (read_table, lambda p: list(iter_blocks(p, {"a": "float64"}))):
+        with suppress(TableError):
+            read(path)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    st.lists(
+        st.lists(
+            st.text(st.characters(exclude_categories=["Cs"]), max_size=6), min_size=2, max_size=2
+        ),
+        max_size=6,
+    )
+)
+def test_any_text_survives_in_a_file_of_pandas(tmp_path, rows):
+    path = tmp_path / "f.csv"
+    frame = pd.DataFrame(rows, columns=["a", "b"], dtype=str)
+    frame.to_csv(path, index=False, quoting=1, lineterminator="\n", encoding="utf-8")
+    back = read_table(path, text=["a", "b"], delimiter=",")
+    assert back.fillna("").values.tolist() == frame.values.tolist()

@@ -1,0 +1,392 @@
+"""Whether cheaper labels help: out-of-fold predictions, scores, intervals and the verdict."""
+
+import json
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
+
+from polyfid import MultiFidelityClassifier, stack_levels
+from polyfid.evaluation import METHODS, SCORES, Estimate, Evaluation, evaluate
+from polyfid.evaluation.scores import resample, score
+from polyfid.kernels import RBF
+
+# Hyper-parameters as given: what is fitted well is tested elsewhere, here it is to be fast.
+MODEL = MultiFidelityClassifier(kernel=9.0 * RBF(0.8), rho=0.9, optimizer=None)
+
+
+def two_levels(n_cheap=60, n_trusted=24, flip=0.0, n_classes=2, seed=0):
+    """A ring in the plane, or sectors; cheap labels are wrong with probability ``flip``."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-2, 2, (n_cheap + n_trusted, 2))
+    right = np.digitize(np.hypot(*X.T), [1.3, 1.9][: n_classes - 1])
+    cheap = (right[:n_cheap] + (rng.uniform(size=n_cheap) < flip)) % n_classes
+    return stack_levels(
+        {"crowd": (X[:n_cheap], cheap), "gold": (X[n_cheap:], right[n_cheap:])},
+    )
+
+
+@pytest.fixture(scope="module")
+def helped():
+    return evaluate(*two_levels(n_cheap=90, n_trusted=40), model=MODEL)
+
+
+# Scores
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_scores_are_those_of_scikit_learn(n_classes):
+    rng = np.random.default_rng(1)
+    proba = rng.dirichlet(np.ones(n_classes), 80).round(2)  # with ties
+    proba /= proba.sum(axis=1, keepdims=True)
+    code = rng.permutation(np.arange(80) % n_classes)
+    weight = rng.uniform(0.2, 3.0, 80)
+    auc, loss, brier, _ = score(proba, code, weight[None])[0]
+    if n_classes == 2:
+        assert auc == pytest.approx(roc_auc_score(code, proba[:, 1], sample_weight=weight))
+    else:
+        each = [roc_auc_score(code == k, p, sample_weight=weight) for k, p in enumerate(proba.T)]
+        assert auc == pytest.approx(np.mean(each))
+    assert loss == pytest.approx(log_loss(code, proba, sample_weight=weight))
+    expected = brier_score_loss(code, proba, sample_weight=weight, labels=range(n_classes))
+    assert brier == pytest.approx(expected)
+
+
+def test_weight_two_scores_as_the_row_twice():
+    rng = np.random.default_rng(2)
+    proba, code = rng.dirichlet([1, 1, 1], 60), np.arange(60) % 3
+    twice = np.r_[np.arange(60), np.arange(60)]
+    many = score(proba, code, np.full((1, 60), 2.0))
+    single = score(proba[twice], code[twice], np.ones((1, 120)))
+    np.testing.assert_allclose(many[:, :3], single[:, :3])  # bins depend on the number of rows
+
+
+def test_calibration_error_is_the_gap_of_over_confidence():
+    rng = np.random.default_rng(3)
+    truth = rng.uniform(0.2, 0.8, 4000)
+    code = (rng.uniform(size=4000) < truth).astype(int)
+    claimed = np.clip(truth, 0.05, 0.95)
+    honest = score(np.column_stack([1 - claimed, claimed]), code, np.ones((1, 4000)))[0, 3]
+    shifted = claimed + 0.15
+    wrong = score(np.column_stack([1 - shifted, shifted]), code, np.ones((1, 4000)))[0, 3]
+    assert honest < 0.03
+    assert wrong == pytest.approx(0.15, abs=0.03)
+
+
+def test_impossible_outcomes_cost_much_but_not_infinitely():
+    proba = np.array([[1.0, 0.0], [0.0, 1.0]])
+    values = score(proba, np.array([1, 0]), np.ones((1, 2)))[0]
+    assert np.isfinite(values).all()
+    assert values[0] == 0.0
+    assert values[1] > 30
+
+
+def test_bootstrap_keeps_the_number_of_each_class():
+    code = np.repeat([0, 1, 2], [2, 30, 5])
+    counts = np.concatenate(list(resample(code, 200, np.random.RandomState(0))))
+    assert counts.shape == (200, 37)
+    for k, n in enumerate([2, 30, 5]):
+        assert (counts[:, code == k].sum(axis=1) == n).all()
+    assert counts.std() > 0.5
+
+
+def test_intervals_hold_their_value():
+    estimate = Estimate.of(0.1, np.linspace(0.2, 0.3, 50))
+    assert estimate.low == 0.1
+    assert estimate.low <= estimate.value <= estimate.high
+
+
+# Out-of-fold predictions
+
+
+def test_trusted_rows_are_predicted_by_models_that_did_not_see_them(helped):
+    X, y, fidelity = two_levels(n_cheap=90, n_trusted=40)
+    assert helped.rows.tolist() == list(range(90, 130))
+    assert (helped.labels == y[90:]).all()
+    k = 3
+    train = np.setdiff1d(np.arange(130), helped.rows[helped.fold == k])
+    test = helped.rows[helped.fold == k]
+    model = MODEL.fit(X[train], y[train], fidelity=fidelity[train])
+    expected = model.predict_proba(X[test])
+    np.testing.assert_array_equal(helped.out_of_fold["polyfid"][helped.fold == k], expected)
+    alone = train[train >= 90]
+    only = MODEL.fit(X[alone], y[alone]).predict_proba(X[test])
+    np.testing.assert_array_equal(helped.out_of_fold["trusted only"][helped.fold == k], only)
+
+
+def test_shown_scores_belong_to_the_probabilities(helped):
+    assert list(helped.scores) == list(METHODS)
+    for method, scores in helped.scores.items():
+        assert list(scores) == list(SCORES)
+        p = helped.out_of_fold[method]
+        assert scores["log_loss"].value == pytest.approx(log_loss(helped.labels, p))
+        assert scores["roc_auc"].value == pytest.approx(roc_auc_score(helped.labels, p[:, 1]))
+    for method, row in helped.differences.items():
+        for name, difference in row.items():
+            ours, other = helped.scores["polyfid"][name], helped.scores[method][name]
+            assert difference.value == pytest.approx(ours.value - other.value)
+            assert difference.low <= difference.value <= difference.high
+
+
+def test_paired_intervals_are_narrower_than_those_of_the_scores(helped):
+    apart = helped.scores["polyfid"]["log_loss"]
+    same = evaluate_with(helped, {"trusted only": helped.out_of_fold["polyfid"] * 0.999 + 0.0005})
+    assert same.high - same.low < 0.1 * (apart.high - apart.low)
+
+
+def evaluate_with(result, changed):
+    """The paired difference in log-loss if a method had predicted otherwise."""
+    from polyfid.evaluation.scores import bootstrap
+
+    probas = {**result.out_of_fold, **changed}
+    code = np.searchsorted(result.classes, result.labels)
+    samples = bootstrap(probas, code, np.ones(len(code)), 200, np.random.RandomState(0))
+    gap = samples["polyfid"] - samples["trusted only"]
+    return Estimate.of(np.median(gap[:, 1]), gap[:, 1])
+
+
+def test_same_seed_gives_the_same_figures_in_any_number_of_processes(helped):
+    again = evaluate(*two_levels(n_cheap=90, n_trusted=40), model=MODEL, n_jobs=2)
+    assert again.to_dict() == helped.to_dict()
+
+
+def test_another_seed_gives_other_folds(helped):
+    other = evaluate(*two_levels(n_cheap=90, n_trusted=40), model=MODEL, random_state=1)
+    assert other.fold.tolist() != helped.fold.tolist()
+
+
+def test_rows_of_weight_zero_are_not_there():
+    X, y, fidelity = two_levels()
+    weight = np.ones(len(y))
+    weight[[3, 70]] = 0.0
+    kept = weight > 0
+    weighted = evaluate(X, y, fidelity, model=MODEL, sample_weight=weight)
+    without = evaluate(X[kept], y[kept], fidelity[kept], model=MODEL)
+    assert 70 not in weighted.rows
+    assert _close(weighted.scores, without.scores)
+
+
+def _close(a, b):
+    return all(
+        a[m][s].value == pytest.approx(b[m][s].value, abs=1e-6) for m in METHODS for s in SCORES
+    )
+
+
+def test_data_frames_and_text_labels():
+    X, y, fidelity = two_levels()
+    frame = pd.DataFrame(X, columns=["width", "height"], index=np.arange(len(y))[::-1])
+    labels = pd.Series(np.where(y, "far", "near"))
+    levels = pd.Series(pd.Categorical(fidelity, ["crowd", "gold"], ordered=True))
+    result = evaluate(frame, labels, levels, model=MODEL)
+    assert result.classes == ("far", "near")
+    plain = evaluate(X, np.where(y, "far", "near"), fidelity, model=MODEL)
+    np.testing.assert_array_equal(result.out_of_fold["pooled"], plain.out_of_fold["pooled"])
+
+
+def test_three_classes_of_which_one_has_cheap_labels_only():
+    X, y, fidelity = two_levels(n_classes=3, n_cheap=80, n_trusted=40)
+    keep = (fidelity == "crowd") | (y != 2)
+    result = evaluate(X[keep], y[keep], fidelity[keep], model=MODEL, n_splits=2)
+    assert result.out_of_fold["polyfid"].shape[1] == 3
+    assert any("class 2" in note for note in result.notes)
+    assert np.isfinite([e.value for row in result.scores.values() for e in row.values()]).all()
+
+
+def test_levels_given_are_the_order_of_trust():
+    X, y, fidelity = two_levels()
+    names = np.where(np.asarray(fidelity) == "gold", "a", "b")  # sorts the wrong way
+    by_argument = evaluate(X, y, names, model=MODEL, levels=["b", "a"])
+    by_model = evaluate(X, y, names, model=clone(MODEL).set_params(levels=["b", "a"]))
+    assert by_argument.levels == by_model.levels == ("b", "a")
+    assert by_argument.rows.tolist() == list(range(60, 84))
+
+
+def test_settings_of_levels_stay_with_the_model():
+    kernels = [1.0 * RBF(), 0.5 * RBF()]
+    model = MultiFidelityClassifier(
+        kernels, rho=[0.8], label_noise=[0.1, 0.0], inference="ep", optimizer=None
+    )
+    result = evaluate(*two_levels(), model=model, n_splits=2)
+    assert set(result.out_of_fold) == set(METHODS)
+
+
+def test_cheap_labels_of_held_out_points_can_be_left_out():
+    X, y, fidelity = two_levels(n_cheap=60, n_trusted=20)
+    X, y = np.concatenate([X, X[60:]]), np.concatenate([y, y[60:]])
+    level = np.concatenate([np.asarray(fidelity) == "gold", np.zeros(20, bool)])
+    kept = evaluate(X, y, level, model=MODEL)
+    dropped = evaluate(X, y, level, model=MODEL, drop_repeats=True)
+    assert any("20 of the 20 trusted points" in note for note in kept.notes)
+    assert not any("trusted points" in note for note in dropped.notes)
+    better = kept.scores["polyfid"]["log_loss"].value
+    assert better < dropped.scores["polyfid"]["log_loss"].value
+
+
+def test_progress_counts_tasks():
+    seen = []
+    evaluate(*two_levels(), model=MODEL, n_splits=2, progress=lambda *how: seen.append(how))
+    assert seen == [(done, 8) for done in range(9)]
+
+
+def test_warnings_of_fits_become_one_note_a_method():
+    model = MultiFidelityClassifier(1.0 * RBF(), max_iter=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = evaluate(*two_levels(), model=model, n_splits=2)
+    early = [note for note in result.notes if "tuning stopped early" in note]
+    assert 1 <= len(early) <= len(METHODS)
+    assert early[0].startswith("polyfid, ")
+
+
+def test_the_model_is_left_as_it_was():
+    model = clone(MODEL).set_params(levels=["crowd", "gold"], n_jobs=1)
+    before = model.get_params()
+    evaluate(*two_levels(), model=model, n_splits=2)
+    assert model.get_params() == before
+    assert not hasattr(model, "report_")
+
+
+# The verdict
+
+
+def test_right_cheap_labels_help(helped):
+    assert helped.verdict == "help"
+    assert helped.sentence.startswith("The cheaper labels (crowd) help: log-loss ")
+    assert f"{helped.scores['polyfid']['log_loss'].value:.3f} with them" in helped.sentence
+
+
+def made_up(loss, auc, n=100):
+    """An evaluation whose differences to the trusted rows alone are as given."""
+    estimates = {name: Estimate(0.5, 0.4, 0.6) for name in SCORES}
+    difference = {**estimates, "log_loss": Estimate(*loss), "roc_auc": Estimate(*auc)}
+    return Evaluation(
+        levels=("crowd", "gold"),
+        classes=("no", "yes"),
+        rows=np.arange(n),
+        labels=np.array(["no", "yes"] * (n // 2)),
+        fold=np.arange(n) % 5,
+        out_of_fold={m: np.full((n, 2), 0.5) for m in METHODS},
+        scores=dict.fromkeys(METHODS, estimates),
+        differences={m: difference for m in METHODS if m != "polyfid"},
+        n_splits=5,
+        n_bootstrap=1000,
+        notes=(),
+    )
+
+
+GOOD_LOSS, BAD_LOSS, NO_LOSS = (-0.1, -0.2, -0.05), (0.1, 0.05, 0.2), (-0.01, -0.1, 0.1)
+GOOD_AUC, BAD_AUC, NO_AUC = (0.1, 0.05, 0.2), (-0.1, -0.2, -0.05), (0.01, -0.1, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("loss", "auc", "verdict", "shown"),
+    [
+        (GOOD_LOSS, NO_AUC, "help", "log-loss"),
+        (NO_LOSS, GOOD_AUC, "help", "ROC AUC"),
+        (BAD_LOSS, NO_AUC, "harm", "log-loss"),
+        (NO_LOSS, BAD_AUC, "harm", "ROC AUC"),
+        (NO_LOSS, NO_AUC, "no clear difference", "log-loss"),
+        (GOOD_LOSS, BAD_AUC, "no clear difference", "log-loss"),
+        (BAD_LOSS, GOOD_AUC, "no clear difference", "log-loss"),
+        (GOOD_LOSS, GOOD_AUC, "help", "log-loss"),
+    ],
+)
+def test_the_verdict_needs_one_clear_score_and_none_against(loss, auc, verdict, shown):
+    result = made_up(loss, auc)
+    assert result.verdict == verdict
+    assert f": {shown} 0.500 with them" in result.sentence
+
+
+def test_few_rows_are_said_to_be_few():
+    assert "few" not in made_up(NO_LOSS, NO_AUC).sentence
+    assert "few" in made_up(NO_LOSS, NO_AUC, n=20).sentence
+    result = evaluate(*two_levels(n_trusted=14), model=MODEL, n_splits=2)
+    assert any(note.startswith("small sample: 14 trusted rows") for note in result.notes)
+
+
+def test_text_table_has_every_method_and_score(helped):
+    text = str(helped)
+    assert text.startswith(helped.sentence)
+    for name in (*METHODS, *(s.words for s in SCORES.values()), "polyfid - pooled"):
+        assert name in text
+    assert max(map(len, text.splitlines()[1:-1])) < 130
+
+
+def test_as_json(helped):
+    odd = replace(helped, classes=(np.int64(0), np.datetime64("2020-01-01")))
+    read = json.loads(json.dumps(odd.to_dict(), allow_nan=False))
+    assert read["verdict"] == "help"
+    assert read["classes"] == [0, "2020-01-01"]
+    assert len(read["out_of_fold"]["probabilities"]["stacked"]) == 40
+    assert "out_of_fold" not in helped.to_dict(out_of_fold=False)
+
+
+# What cannot be evaluated
+
+
+def without_gold(X, y, fidelity):
+    return X[:60], y[:60], fidelity[:60]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda X, y, f: (X, y, np.ones(len(y))), "one level only.*cross_val_score"),
+        (without_gold, "no row at the top level 'gold'"),
+        (lambda X, y, f: (X, np.where(f == "gold", 1, y), f), "all of class 1"),
+        (lambda X, y, f: (X, np.r_[y[:60], 2, [0, 1] * 11, 0], f), "class 2 has one trusted row"),
+        (lambda X, y, f: (X, y[1:], f), "y has 83 entries and X has 84 rows"),
+        (lambda X, y, f: (X, y, f[1:]), "fidelity has 83 entries"),
+        (lambda X, y, f: (X, None, f), "y is None"),
+        (lambda X, y, f: (X, y, None), "fidelity is None"),
+        (lambda X, y, f: (X, np.where(y == 0, None, "a"), f), "y has missing values"),
+        (lambda X, y, f: (X[:, 0], y, f), "two dimensions"),
+    ],
+)
+def test_data_that_cannot_be_evaluated(change, message):
+    with pytest.raises(ValueError, match=message):
+        evaluate(*change(*two_levels()), model=MODEL)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"n_splits": 1}, "n_splits must be a whole number from 2"),
+        ({"n_bootstrap": 0}, "n_bootstrap must be"),
+        ({"model": object()}, "model must be a MultiFidelityClassifier"),
+        ({"model": MultiFidelityClassifier(fidelity_feature=0)}, "fidelity_feature=0"),
+        ({"model": MultiFidelityClassifier(label_noise="annotator")}, "annotator"),
+        ({"levels": ["gold"]}, "unknown level"),
+    ],
+)
+def test_arguments_that_make_no_sense(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        evaluate(*two_levels(), **arguments)
+
+
+def test_folds_are_capped_by_the_rarest_class():
+    X, y, fidelity = two_levels(n_trusted=30)
+    gold = np.flatnonzero(fidelity == "gold")
+    y[gold] = 0
+    y[gold[:3]] = 1
+    result = evaluate(X, y, fidelity, model=MODEL)
+    assert result.n_splits == 3
+    assert any(note.startswith("3 folds instead of 5") for note in result.notes)
+
+
+def test_a_failing_fit_says_where():
+    X, y, fidelity = two_levels()
+    X[70, 0] = np.nan
+    with pytest.raises(ValueError, match="NaN") as caught:
+        evaluate(X, y, fidelity, model=MODEL)
+    assert "method 'polyfid'" in caught.value.__notes__[0]
+
+
+def test_the_default_model_is_used_and_seeded():
+    X, y, fidelity = two_levels(n_cheap=16, n_trusted=8, seed=3)
+    seen = evaluate(X[:, :1], y, fidelity, n_splits=2, n_bootstrap=50)
+    assert seen.n_bootstrap == 50

@@ -1,0 +1,264 @@
+"""Tables in, tables out."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import polyfid
+from polyfid import MultiFidelityClassifier
+from polyfid.kernels import RBF
+from polyfid.persistence import ModelFileError, inspect, write
+from polyfid.tables import Roles, TableError, read_labelled, write_table
+from polyfid.tabular import TableModel
+
+
+def rows(n, seed, classes=("bad", "good")):
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame({"id": [f"r{k:03d}" for k in range(n)], "x": rng.normal(size=n)})
+    frame["c"] = rng.choice(["red", "green", "blue"], n)
+    score = frame["x"] + (frame["c"] == "red")
+    frame["label"] = np.array(classes)[np.digitize(score, np.linspace(0, 1, len(classes) - 1))]
+    return frame
+
+
+def tables(**kwargs):
+    return {"crowd": rows(60, 0, **kwargs), "expert": rows(20, 1, **kwargs)}
+
+
+CLASSIFIER = MultiFidelityClassifier(1.0 * RBF(), random_state=0)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return TableModel.fit(read_labelled([], level_files=tables()), CLASSIFIER)
+
+
+NEW = rows(25, 2).drop(columns="label")
+
+
+def test_predictions_are_those_of_the_classifier(model):
+    made = model.predict(NEW)
+    assert made.columns.tolist() == ["id", "label", "p_bad", "p_good", "latent_mean", "latent_sd"]
+    assert made["id"].tolist() == NEW["id"].tolist()
+    x = pd.DataFrame(model.recipe(NEW), columns=model.recipe.names)
+    assert np.array_equal(made["label"], model.classifier.predict(x))
+    assert np.array_equal(made[["p_bad", "p_good"]], model.classifier.predict_proba(x))
+    mean, variance = model.classifier.latent_mean_and_variance(x)
+    assert np.array_equal(made["latent_mean"], mean)
+    assert np.array_equal(made["latent_sd"], np.sqrt(variance))
+
+
+def test_it_learns_the_rule(model):
+    assert (model.predict(NEW)["label"] == rows(25, 2)["label"]).mean() > 0.8
+
+
+def test_the_classifier_that_is_given_stays_unfitted(model):
+    assert not hasattr(CLASSIFIER, "report_")
+    assert model.classifier.levels_ == ("crowd", "expert")
+    assert not hasattr(model.unfitted(), "report_")
+
+
+def test_another_level(model):
+    low = model.predict(NEW, fidelity="crowd")
+    assert not np.allclose(low["p_good"], model.predict(NEW)["p_good"])
+    with pytest.raises(ValueError, match="unknown level"):
+        model.predict(NEW, fidelity="oracle")
+
+
+def test_more_than_two_classes():
+    table = read_labelled([], level_files=tables(classes=("a", "b", "c")))
+    made = TableModel.fit(table, CLASSIFIER).predict(NEW)
+    assert made.columns.tolist() == (
+        ["id", "label", "p_a", "p_b", "p_c"]
+        + [f"latent_{what}_{c}" for what in ("mean", "sd") for c in "abc"]
+    )
+    assert np.allclose(made[["p_a", "p_b", "p_c"]].sum(axis=1), 1.0)
+
+
+def test_weights_count():
+    heavy = {name: frame.assign(weight=1.0) for name, frame in tables().items()}
+    light = {name: frame.assign(weight=frame["x"] > -0.7) for name, frame in tables().items()}
+    a, b = (
+        TableModel.fit(read_labelled([], level_files=t), CLASSIFIER).predict(NEW)["p_good"]
+        for t in (heavy, light)
+    )
+    assert not np.allclose(a, b)
+
+
+def test_whole_numbers_as_classes_stay_numbers():
+    table = read_labelled([], level_files=tables(classes=(0, 1)))
+    made = TableModel.fit(table, CLASSIFIER).predict(NEW)
+    assert made["label"].dtype == np.int64
+    assert "p_1" in made
+
+
+@pytest.mark.parametrize("jobs", [1, 2, None])
+@pytest.mark.parametrize("rows", [7, 25, 100])
+def test_blocks_give_the_same(model, tmp_path, rows, jobs):
+    NEW.to_csv(tmp_path / "new.csv", index=False)
+    blocks = model.read_blocks(tmp_path / "new.csv", rows=rows)
+    made = pd.concat(model.predict_blocks(blocks, n_jobs=jobs), ignore_index=True)
+    pd.testing.assert_frame_equal(made, model.predict(NEW), check_dtype=False, rtol=1e-9)
+
+
+def test_only_columns_that_are_needed_are_read(model, tmp_path):
+    NEW.assign(long="x" * 10)[["long", "c", "x", "id"]].to_csv(tmp_path / "n.csv", index=False)
+    (block,) = model.read_blocks(tmp_path / "n.csv")
+    assert block.columns.tolist() == ["c", "x", "id"]
+
+
+def test_new_rows_without_id_or_with_another(model, tmp_path):
+    assert "id" not in model.predict(NEW.drop(columns="id"))
+    other = NEW.rename(columns={"id": "key"})
+    other.to_csv(tmp_path / "n.csv", index=False)
+    blocks = model.read_blocks(tmp_path / "n.csv", id="key")
+    (made,) = model.predict_blocks(blocks, id="key")
+    assert made["key"].tolist() == NEW["id"].tolist()
+    with pytest.raises(TableError, match="no column 'kei' of ids; did you mean 'key'"):
+        model.predict(other, id="kei")
+
+
+def test_no_rows_give_a_header(model, tmp_path):
+    NEW.iloc[:0].to_csv(tmp_path / "n.csv", index=False)
+    write_table(model.predict_blocks(model.read_blocks(tmp_path / "n.csv")), tmp_path / "p.csv")
+    assert (tmp_path / "p.csv").read_text() == "id,label,p_bad,p_good,latent_mean,latent_sd\n"
+
+
+def test_a_bad_cell_is_named_wherever_its_block(model, tmp_path):
+    path = tmp_path / "new.csv"
+    good = "".join(f"{k},0.5,red\n" for k in range(30))
+    path.write_text(f"id,x,c\n{good}30,oops,red\n")
+    with pytest.raises(TableError, match=r"^new.csv, row 32, column 'x': 'oops' is not a number$"):
+        list(model.predict_blocks(model.read_blocks(path, rows=10)))
+    path.write_text(f"id,x,c\n{good}\n30,,red\n")
+    for jobs in (1, 2):
+        with pytest.raises(TableError, match=r"^new.csv, row 33, column 'x': the cell is empty"):
+            list(model.predict_blocks(model.read_blocks(path, rows=10), n_jobs=jobs))
+    path.write_text("id,X_,c\n1,2,red\n")
+    with pytest.raises(TableError, match=r"^new.csv: there is no column 'x', which the model"):
+        list(model.predict_blocks(model.read_blocks(path)))
+
+
+def test_unknown_categories_are_told_once_for_all_blocks(model):
+    new = NEW.assign(c="mauve")
+    with pytest.warns(UserWarning, match=r"'c': 25 row\(s\)") as caught:
+        list(model.predict_blocks([new.iloc[:10], new.iloc[10:]]))
+    assert len(caught) == 1
+
+
+def test_stopping_early_stops_the_threads(model):
+    def endless():
+        while True:
+            yield NEW
+
+    blocks = model.predict_blocks(endless(), n_jobs=2)
+    next(blocks)
+    blocks.close()
+
+
+def test_a_long_file_goes_through(model, tmp_path):
+    big = pd.DataFrame({"id": range(60_000), "x": np.linspace(-3, 3, 60_000), "c": "red"})
+    big.to_parquet(tmp_path / "big.parquet")
+    write_table(
+        model.predict_blocks(model.read_blocks(tmp_path / "big.parquet")), tmp_path / "p.csv"
+    )
+    made = pd.read_csv(tmp_path / "p.csv")
+    assert made["id"].tolist() == list(range(60_000))
+    assert made["p_good"].between(0, 1).all()
+
+
+# ---------------------------------------------------------------------------- fitting
+
+
+def test_one_class_is_refused():
+    table = read_labelled([rows(10, 0).assign(label="good", fidelity="a")])
+    with pytest.raises(TableError, match="column 'label': all labels are 'good'"):
+        TableModel.fit(table, CLASSIFIER)
+
+
+def test_rows_without_weight_do_not_count_as_classes():
+    light = rows(10, 0).assign(fidelity="a", weight=lambda t: t["label"] == "good")
+    with pytest.raises(TableError, match="all labels are 'good'"):
+        TableModel.fit(read_labelled([light]), CLASSIFIER)
+    with pytest.raises(TableError, match="all rows have weight 0"):
+        TableModel.fit(read_labelled([light.assign(weight=0)]), CLASSIFIER)
+
+
+def test_missing_values(model):
+    holes = {name: frame.copy() for name, frame in tables().items()}
+    holes["crowd"].loc[3, "x"] = np.nan
+    table = read_labelled([], level_files=holes)
+    with pytest.raises(TableError, match=r"^table 1, row 4, column 'x': the cell is empty"):
+        TableModel.fit(table, CLASSIFIER)
+    filled = TableModel.fit(table, CLASSIFIER, missing="indicator")
+    assert "x missing" in filled.recipe.names
+    assert np.isfinite(filled.predict(NEW.assign(x=np.nan))["p_good"]).all()
+
+
+# ----------------------------------------------------------------------------- saving
+
+
+def test_a_saved_model_predicts_the_same(model, tmp_path):
+    path = tmp_path / "m.polyfid"
+    model.save(path)
+    again = polyfid.load(path)
+    assert isinstance(again, TableModel)
+    pd.testing.assert_frame_equal(again.predict(NEW), model.predict(NEW), check_exact=True)
+    assert (again.recipe, again.roles) == (model.recipe, model.roles)
+    pd.testing.assert_frame_equal(again.table.to_frame(), model.table.to_frame(), check_dtype=False)
+    assert again.table.origin.places() == model.table.origin.places()
+    for a, b in zip(again.training(), model.training(), strict=True):
+        assert np.array_equal(a, b)
+    header = inspect(path)
+    assert header["kind"] == "table"
+    assert header["inputs"] == {"x": "number", "c": "category"}
+
+
+def test_files_do_not_tell_where_tables_were(tmp_path):
+    files = {}
+    for name, frame in tables().items():
+        files[name] = tmp_path / f"{name}.csv"
+        frame.to_csv(files[name], index=False)
+    model = TableModel.fit(read_labelled([], level_files=files), CLASSIFIER)
+    model.save(tmp_path / "m.polyfid")
+    assert str(tmp_path).encode() not in (tmp_path / "m.polyfid").read_bytes()
+    again = polyfid.load(tmp_path / "m.polyfid")
+    assert again.table.origin[0] == "crowd.csv, row 2"
+    assert again.table.origin[60] == "expert.csv, row 2"
+
+
+def test_parts_that_do_not_belong_together_are_refused(model, tmp_path):
+    state = model._state()
+    other = TableModel.fit(
+        read_labelled([rows(20, 0).assign(fidelity="a")], Roles(features=["x"])), CLASSIFIER
+    )
+    short = {**state["table"], "label": state["table"]["label"][:-1]}
+    wrong = [
+        {"recipe": other.recipe},
+        {"recipe": None},
+        {"roles": "x"},
+        {"table": short},
+        {"table": 3},
+        {"classifier": {}},
+    ]
+    for change in wrong:
+        write(tmp_path / "m.polyfid", "table", {**state, **change})
+        with pytest.raises(ModelFileError):
+            polyfid.load(tmp_path / "m.polyfid")
+
+
+def test_without_its_rows(model):
+    bare = TableModel(model.recipe, model.classifier, model.roles)
+    with pytest.raises(ValueError, match="without its rows"):
+        bare.training()
+    assert TableModel._restore(bare._state()).table is None
+
+
+def test_nothing_is_warned_of_in_the_usual_course(model, tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.predict(NEW)
+        model.save(tmp_path / "m.polyfid")
+        polyfid.load(tmp_path / "m.polyfid")
