@@ -87,20 +87,15 @@ def test_a_missing_extra_is_named(polyfid, folder, monkeypatch):
 
 def test_demo_end_to_end(polyfid, folder, monkeypatch, not_drawn):
     made = built_in.tables()
-    small = ["id", "mean_radius", "mean_texture"]
-    little = made._replace(
-        crowd=made.crowd[[*small, "label"]][:30],
-        expert=made.expert[[*small, "label"]][:20],
-        new=made.new[small],
-    )
+    little = made._replace(simulation=made.simulation[:80], experiment=made.experiment[:30])
     monkeypatch.setattr(built_in, "tables", lambda seed: little)
     result = polyfid("demo", *FAST, "-o", "my demo")
     there = {p.name for p in (folder / "my demo").iterdir()}
-    files = {"crowd.csv", "expert.csv", "new.csv", "model.polyfid", "predictions.csv"}
+    files = {"simulation.csv", "experiment.csv", "new.csv", "model.polyfid", "predictions.csv"}
     assert files | {"report.html", "report.html.toml"} == there
     assert len(pd.read_csv("my demo/predictions.csv")) == len(made.truth)
     assert "polyfid predict 'my demo/model.polyfid'" in result.stdout
-    assert polyfid.json("demo", *FAST, "-o", "my demo")["roc_auc"] > 0.8
+    assert polyfid.json("demo", *FAST, "-o", "my demo")["roc_auc"] > 0.6
 
 
 def test_small_work_is_done_by_one_process():

@@ -27,22 +27,22 @@ def demo(
     from polyfid.cli.judging import judge
     from polyfid.cli.layout import compare
     from polyfid.cli.talk import Speaker
-    from polyfid.demo import N_CROWD, N_EXPERT, WRONG, tables
+    from polyfid.demo import N_EXPERIMENTS, N_SIMULATIONS, tables
     from polyfid.report import write_report
     from polyfid.tables import Roles, read_labelled, write_table
 
     speaker = Speaker(talk)
     speaker.wrapped(
-        f"Breast cancer: {N_EXPERT} labels of an expert and {N_CROWD} of a crowd, of which "
-        f"{WRONG:.0%} are wrong."
+        f"Which seams of a welding process are sound? {N_EXPERIMENTS} experiments say, and "
+        f"{N_SIMULATIONS} simulations, which err."
     )
     made = tables(fitting.seed)
     out.mkdir(parents=True, exist_ok=True)
-    files = {name: out / f"{name}.csv" for name in ("crowd", "expert", "new")}
+    files = {name: out / f"{name}.csv" for name in ("simulation", "experiment", "new")}
     for name, file in files.items():
         write_table(getattr(made, name), file)
 
-    levels = {name: str(files[name]) for name in ("crowd", "expert")}
+    levels = {name: str(files[name]) for name in ("simulation", "experiment")}
     with speaker.warnings() as notes:
         table = read_labelled([], Roles(), level_files=levels)
         model = fit_table(table, fitting)
@@ -51,10 +51,10 @@ def demo(
 
         predicted = model.predict(made.new)
         write_table(predicted, out / "predictions.csv")
-        benign = (made.truth == "benign").to_numpy()
-        auc = roc_auc_score(benign, predicted["p_benign"])
-        loss = log_loss(benign, predicted["p_benign"])
-        speaker.say(f"{len(benign)} new rows: ROC AUC {auc:.3f}, log-loss {loss:.3f}.\n")
+        sound = (made.truth == "sound").to_numpy()
+        auc = roc_auc_score(sound, predicted["p_sound"])
+        loss = log_loss(sound, predicted["p_sound"])
+        speaker.say(f"{len(sound)} new rows: ROC AUC {auc:.3f}, log-loss {loss:.3f}.\n")
 
         with speaker.progress("Evaluating") as step:
             found = judge(table, model.recipe, model.unfitted(), fitting, 5, step)
@@ -67,7 +67,7 @@ def demo(
         evaluation=found,
         command="polyfid demo",
         seed=fitting.seed,
-        title="A demonstration: breast cancer",
+        title="A demonstration: which seams are sound?",
         warnings=notes,
     )
     write_config(context, out / "report.html")
@@ -87,7 +87,7 @@ def demo(
 
 
 def _by_hand(files: dict[str, Path], out: Path) -> list[str]:
-    levels = [f"--level={name}={files[name]}" for name in ("crowd", "expert")]
+    levels = [f"--level={name}={files[name]}" for name in ("simulation", "experiment")]
     model = str(out / "model.polyfid")
     new, predictions = str(files["new"]), str(out / "predictions.csv")
     return [
