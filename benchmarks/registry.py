@@ -13,6 +13,7 @@ from benchmarks import (
     predict,
     quality,
     structures,
+    tables,
 )
 from benchmarks.figures import Context, Figure
 
@@ -21,6 +22,7 @@ BENCHMARKS: dict[str, Callable[[Context], list[Figure]]] = {
     "sklearn": against_sklearn.run,
     "gpboost": against_gpboost.run,
     "predict": predict.run,
+    "tables": tables.run,
     "memory": memory.run,
     "paper": paper.run,
     "quality": quality.run,

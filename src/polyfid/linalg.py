@@ -60,14 +60,14 @@ class Cholesky:
             return np.asarray(blas.dtrsv(self._factor, half, lower=1, trans=1, overwrite_x=1))
         return np.asarray(lapack.dpotrs(self._factor, b, lower=1)[0])
 
-    def half_solve(self, b: Array) -> Array:
-        """L^-1 b for a matrix b, (n, m)."""
-        return np.asarray(blas.dtrsm(1.0, self._factor, b, lower=1))
+    def half_solve(self, b: Array, overwrite: bool = False) -> Array:
+        """L^-1 b for a matrix b, (n, m); in the memory of b if that may be overwritten."""
+        return np.asarray(blas.dtrsm(1.0, self._factor, b, lower=1, overwrite_b=overwrite))
 
-    def quadratic(self, V: Array) -> Array:
+    def quadratic(self, V: Array, overwrite: bool = False) -> Array:
         """diag(V^T B^-1 V), (m,)."""
-        half = self.half_solve(V)
-        return np.einsum("ij,ij->j", half, half)
+        half = self.half_solve(V, overwrite).T
+        return np.einsum("ij,ij->i", half, half)
 
     def gram(self, V: Array) -> Array:
         """V^T B^-1 V, (m, m)."""
@@ -102,7 +102,7 @@ class Indefinite:
         scale = self._values if b.ndim == 1 else self._values[:, None]
         return np.asarray(self._vectors @ ((self._vectors.T @ b) / scale))
 
-    def quadratic(self, V: Array) -> Array:
+    def quadratic(self, V: Array, overwrite: bool = False) -> Array:
         rotated = self._vectors.T @ V
         return np.einsum("ij,ij,i->j", rotated, rotated, 1.0 / self._values)
 

@@ -276,7 +276,8 @@ def _check_classes(table: LabelledTable) -> None:
 def _in_order(work: Any, items: Iterable[Any], jobs: int) -> Iterator[Any]:
     """What ``work`` makes of the items, one after the other, by so many threads."""
     if jobs == 1:
-        yield from map(work, items)
+        with threadpool_limits(1):
+            yield from map(work, items)
         return
     waiting: deque[Future[Any]] = deque()
     pool = ThreadPoolExecutor(jobs)
