@@ -19,6 +19,7 @@ from polyfid.data import Points
 from polyfid.hyperprior import HyperPrior
 from polyfid.kernels import Kernel, Pairs
 from polyfid.kernels.base import Pullback
+from polyfid.kernels.pairs import PassingPairs
 
 Array = NDArray[np.float64]
 
@@ -191,16 +192,25 @@ class Prior(ABC):
 
     def cross_covariance(self, a: Points, b: Points) -> Array:
         """Covariance of the latent values at two sets of points, (len(a), len(b))."""
-        K = np.zeros((len(a), len(b)))
+        K = np.empty((len(a), len(b)))
         A = self.loadings
         segments = b.segments()
         for t, rows in a.segments():
             for u, cols in segments:
-                pairs = Pairs(a.x[rows], b.x[cols])
-                for s, kernel in enumerate(self.kernels):
-                    factor = A[t, s] * A[u, s]
-                    if factor != 0.0:
-                        K[rows, cols] += factor * kernel.evaluate(pairs)
+                pairs, block, factors = (
+                    PassingPairs(a.x[rows], b.x[cols]),
+                    K[rows, cols],
+                    A[t] * A[u],
+                )
+                used = np.flatnonzero(factors)
+                if not len(used):
+                    block[...] = 0.0
+                for s in used:
+                    part = self.kernels[s].evaluate(pairs)
+                    if s == used[0]:
+                        np.multiply(part, factors[s], out=block)
+                    else:
+                        block += factors[s] * part
         return K
 
     def diagonal(self, points: Points) -> Array:

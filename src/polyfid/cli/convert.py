@@ -11,6 +11,7 @@ import typer
 from polyfid.cli.config import join, write_config
 from polyfid.cli.options import Sources
 from polyfid.cli.parameters import Talk
+from polyfid.cli.talk import Speaker
 
 
 def convert(
@@ -48,7 +49,6 @@ def convert(
 ) -> None:
     """Turn tables into another format: crowd tables or level files to tidy ones, CSV to Parquet."""
     from polyfid.cli.sources import ENDINGS, inputs_of, out_path
-    from polyfid.cli.talk import Speaker
 
     speaker = Speaker(talk, taken=out == "-")
     if talk.json and out == "-":
@@ -114,7 +114,7 @@ def _to_label_studio(sources: Sources, tasks: str | None, to_name: str | None, o
     )
 
 
-def _to_rows(sources: Sources, seed: int, out: str, split: bool, speaker) -> list[str]:  # type: ignore[no-untyped-def]
+def _to_rows(sources: Sources, seed: int, out: str, split: bool, speaker: Speaker) -> list[str]:
     """Write labelled rows to one file, or to one a level."""
     from polyfid.cli.sources import read_sources
     from polyfid.tables import write_table

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from polyfid.cli.talk import visible
 
 if TYPE_CHECKING:
-    from polyfid.evaluation import Evaluation
+    from polyfid.evaluation import Estimate, Evaluation
     from polyfid.tables import Findings
 
 #: Longest name of a user that is shown in full.
@@ -77,10 +77,12 @@ def compare(found: Evaluation) -> str:
     return "\n".join(lines)
 
 
-def _figures(header: list[str], scores: Mapping[str, Mapping[str, object]], sign: str) -> list[str]:
+def _figures(
+    header: list[str], scores: Mapping[str, Mapping[str, Estimate]], sign: str
+) -> list[str]:
     rows = [header]
     for method, row in scores.items():
-        every = [(e.value, e.low, e.high) for e in row.values()]  # type: ignore[attr-defined]
+        every = [(e.value, e.low, e.high) for e in row.values()]
         rows.append([method, *(f"{value:{sign}.3f}" for value, _, _ in every)])
         rows.append(["", *(f"{low:{sign}.3f}..{high:{sign}.3f}" for _, low, high in every)])
     return aligned(rows, indent=0)

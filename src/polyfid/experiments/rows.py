@@ -19,6 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.metrics import roc_auc_score
 
+from polyfid.replacing import replacing
+
 #: Rows of a side file besides rows.csv, by the file's name.
 Files = Mapping[str, Sequence[Mapping[str, Any]]]
 
@@ -289,9 +291,8 @@ def _append(path: Path, columns: Sequence[str], records: Sequence[Mapping[str, s
 
 def _write(path: Path, columns: Sequence[str], records: Sequence[Mapping[str, str]]) -> None:
     """Replace the file at once: there is never half of one."""
-    beside = path.with_name(path.name + ".new")
-    beside.write_bytes(_lines(columns, records, header=True))
-    os.replace(beside, path)
+    with replacing(path) as file:
+        file.write(_lines(columns, records, header=True))
 
 
 def _lines(columns: Sequence[str], records: Sequence[Mapping[str, str]], *, header: bool) -> bytes:

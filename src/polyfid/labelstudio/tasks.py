@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
+
+from polyfid.replacing import replacing
 
 Task = Mapping[str, Any]
 
@@ -117,25 +118,8 @@ def write_json(content: Any, path: str | os.PathLike[str]) -> None:
         raise LabelStudioError(
             f"the tasks hold something that JSON cannot ({_short(error)})"
         ) from error
-    path = Path(path)
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}-", suffix=".tmp", dir=path.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(written + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-
-
-def _umask() -> int:
-    """The mask of a new file's rights, which temporary files do not heed."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    with replacing(path) as file:
+        file.write(f"{written}\n".encode())
 
 
 def _short(error: Exception) -> str:

@@ -30,7 +30,7 @@ from polyfid.persistence.codec import (
     in_fortran_order,
 )
 from polyfid.persistence.errors import ModelFileError, refusing
-from polyfid.persistence.replacing import replacing
+from polyfid.replacing import replacing
 
 PathLike = str | os.PathLike[str]
 

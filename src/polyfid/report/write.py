@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 
 from polyfid.evaluation import Evaluation
+from polyfid.replacing import replacing
 from polyfid.report.contents import compose
 from polyfid.report.page import to_html
 from polyfid.tables import LabelledTable
@@ -84,29 +83,16 @@ def write_report(
     warnings: Sequence[str] = (),
 ) -> Path:
     """Write what `render` gives to a file, all of it or nothing; return its path."""
-    target = Path(path)
-    # Before the work: a folder that cannot be written to shows at once.
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(
-                render(
-                    model=model,
-                    table=table,
-                    evaluation=evaluation,
-                    command=command,
-                    seed=seed,
-                    title=title,
-                    warnings=warnings,
-                )
-            )
-        # As private as a file that is made in the usual way, not as a temporary one.
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(name, 0o666 & ~mask)
-        os.replace(name, target)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(name)
-        raise
-    return target
+    # Opened before the work: a folder that cannot be written to shows at once.
+    with replacing(path) as file:
+        page = render(
+            model=model,
+            table=table,
+            evaluation=evaluation,
+            command=command,
+            seed=seed,
+            title=title,
+            warnings=warnings,
+        )
+        file.write(page.encode("utf-8"))
+    return Path(path)

@@ -6,11 +6,8 @@ import csv
 import gzip
 import io
 import os
-import secrets
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from collections.abc import Iterable
 from typing import IO, Any, cast
 
 import pandas as pd
@@ -19,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
+from polyfid.replacing import replacing
 from polyfid.tables.read import read_table
 from polyfid.tables.sources import is_frame
 
@@ -57,14 +55,14 @@ def write_table(frames: Any, path: str | os.PathLike[str], *, delimiter: str | N
     name = os.fspath(path)
     stem = name.lower().removesuffix(".gz")
     if stem.endswith((".parquet", ".pq")):
-        with _replacing(name) as file:
+        with replacing(name) as file:
             _write_parquet(blocks, file)
         return
     mark = delimiter or ("\t" if stem.endswith(".tsv") else ",")
     if name == "-":
         _write_to_stdout(blocks, mark)
         return
-    with _replacing(name) as file:
+    with replacing(name) as file:
         if name.lower().endswith(".gz"):
             with gzip.GzipFile("", "wb", _LEVEL, file, mtime=0) as zipped:
                 _write_text(blocks, cast(IO[bytes], zipped), mark)
@@ -163,26 +161,3 @@ def _header(names: list[str], delimiter: str) -> bytes:
 
 def _escaped(delimiter: str) -> str:
     return "\\" + delimiter if delimiter in r"\]^-|" else delimiter
-
-
-@contextmanager
-def _replacing(name: str) -> Iterator[IO[bytes]]:
-    """A new file beside the old one, which it replaces in the end."""
-    target = Path(os.path.realpath(name))
-    if target.exists() and not target.is_file():  # a pipe or a device
-        with open(target, "wb") as file:
-            yield file
-        return
-    made = target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}.tmp")
-    try:
-        with open(made, "xb") as file:
-            if target.exists():
-                os.chmod(made, target.stat().st_mode & 0o777)
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(made, target)
-    except BaseException:  # Ctrl-C too
-        with suppress(OSError):
-            made.unlink()
-        raise

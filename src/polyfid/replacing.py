@@ -14,12 +14,33 @@ from typing import BinaryIO
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A file to write that takes the place of ``path`` when all is on the disk."""
+    """A file to write that takes the place of ``path`` when all is on the disk.
+
+    A pipe or a device is written to as it is.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from polyfid.replacing import replacing
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "a.txt")
+    ...     with replacing(path) as file:
+    ...         _ = file.write(b"all of it")
+    ...         path.exists()
+    ...     path.read_text()
+    False
+    'all of it'
+    """
     target = Path(os.path.realpath(path))  # through links, which stay
     if not target.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(target.parent))
     if target.is_dir():
-        raise IsADirectoryError(errno.EISDIR, "a model is saved to a file, not a folder", str(path))
+        raise IsADirectoryError(errno.EISDIR, "this is a folder, and a file is wanted", str(path))
+    if target.exists() and not target.is_file():
+        with open(target, "wb") as file:
+            yield file
+        return
     beside = target.with_name(f".polyfid-{secrets.token_hex(8)}.tmp")
     try:
         with open(beside, "xb") as file:
