@@ -28,6 +28,7 @@ LAYERS = [
     ["mixture"],
     ["structures", "summary"],
     ["baselines", "model_selection", "persistence"],
+    ["arguments", "reading"],
     ["classifier"],
     ["tables", "evaluation"],
     ["crowd", "labelstudio", "tabular"],

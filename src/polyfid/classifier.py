@@ -13,37 +13,36 @@ from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state, column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import assert_all_finite, check_is_fitted, validate_data
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from polyfid import persistence
-from polyfid.columns import FidelityColumn, as_table, refuse_other_than_numbers
+from polyfid.arguments import check_count, make_likelihood, read_numbers, read_settings
+from polyfid.columns import FidelityColumn, as_table
 from polyfid.data import (
-    Levels,
     Points,
-    as_column,
     check_rows,
     encode_levels,
-    is_missing,
-    order_levels,
     read_weights,
     settled,
     sort_rows,
 )
 from polyfid.features import AsGiven, FeatureMap, Standardised
-from polyfid.inference import SCHEMES
 from polyfid.kernels import RBF, Constant, Kernel
-from polyfid.kernels.base import as_kernel
-from polyfid.likelihoods import Likelihood, Logit, NoisyLogit
 from polyfid.linalg import suitable_threads
 from polyfid.mixture import Member, Mixture
 from polyfid.model import (
     BinaryFit,
-    Settings,
     evaluate,
     fit_binary,
     tuning_subset,
+)
+from polyfid.reading import (
+    look_at_levels,
+    read_annotators,
+    read_features,
+    read_labels,
+    read_levels,
 )
 from polyfid.structures import Rows, learn, learns_structure
 from polyfid.summary import FitReport, LearntStructure
@@ -265,12 +264,13 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
         self
         """
         X, fidelity, column = self._set_fidelity_apart(X, fidelity)
-        x = self._read_features(X, reset=True)
+        x = read_features(self, X, reset=True)
         n = len(x)
-        labels = self._read_labels(y, n)
-        levels, level = self._read_levels(fidelity, n)
+        labels = read_labels(self, y, n)
+        levels, level = read_levels(self.levels, fidelity, n)
         weight = read_weights(sample_weight, n)
-        annotators, group = self._read_annotators(annotator, n)
+        asked = annotator if self.label_noise == "annotator" else None
+        annotators, group = read_annotators(asked, n)
         there = weight > 0.0
         x, weight, level, group = x[there], weight[there], level[there], group[there]
         if self.standardize:
@@ -281,10 +281,10 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
                 f"y holds one class only, {classes.tolist()[0]!r}, and a classifier needs at least "
                 "two classes; add rows of another class"
             )
-        notes = _look_at_levels(level, code, levels, classes)
         counts = np.zeros((len(levels), len(classes)), dtype=np.intp)
         np.add.at(counts, (level, code), 1)
-        settings = self._settings(levels)
+        notes = look_at_levels(counts, levels, classes)
+        settings = read_settings(self, levels)
         rng = check_random_state(self.random_state)
 
         # In an order of their own, and repeats once with the sum of their weights: the fit depends
@@ -307,7 +307,7 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
 
         def one(positive: int) -> Mixture:
             signs = np.where(code == positive, 1.0, -1.0)
-            likelihood = self._likelihood(signs, weight, level, group, len(levels))
+            likelihood = make_likelihood(self.label_noise, signs, weight, level, group, len(levels))
             seed = np.random.RandomState(seeds[positive])
             # Once for all of a fit: threads of BLAS that are let loose again go on turning a while.
             with suitable_threads(len(level)):
@@ -369,121 +369,6 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
         for problem in self.report_.problems:
             warnings.warn(problem, ConvergenceWarning, stacklevel=3)
 
-    def _settings(self, levels: Levels) -> Settings:
-        """Check the parameters and say what they come to."""
-        _check_choice("inference", self.inference, ("auto", *SCHEMES))
-        _check_choice("prior", self.prior, ("weak", None))
-        _check_choice("optimizer", self.optimizer, ("lbfgs", None))
-        _check_choice("coupling", self.coupling, ("autoregressive", "coregional"))
-        _check_choice("n_inducing", self.n_inducing, ("auto", None))
-        _check_choice("standardize", self.standardize, (True, False))
-        if self.label_noise is not None and self.inference == "laplace":
-            raise ValueError(
-                "label_noise makes a likelihood that is not log-concave, as Laplace needs it; use "
-                'inference="ep" or inference="variational" with it'
-            )
-        _check_count("n_restarts", self.n_restarts, 0)
-        _check_count("max_iter", self.max_iter, 1)
-        if self.n_tuning is not None:
-            _check_count("n_tuning", self.n_tuning, 1, " or None")
-        kernels = self._kernels(levels)
-        inference: str = self.inference
-        if inference == "auto":
-            inference = "ep" if kernels is None or self.label_noise is not None else "laplace"
-        (tol,) = _read_numbers("tol", self.tol, 1, "one number from 0")
-        if tol < 0.0:
-            raise ValueError(f"tol must be one number from 0, got {self.tol!r}")
-        return Settings(
-            kernels=kernels,
-            rho=self._rho(len(levels)),
-            rho_bounds=self._rho_bounds(),
-            coupling=self.coupling,
-            inference=inference,
-            may_fall_back=self.inference == "auto",
-            weak_prior=self.prior == "weak",
-            optimise=self.optimizer is not None,
-            n_restarts=int(self.n_restarts),
-            max_iter=int(self.max_iter),
-            tol=tol,
-            n_jobs=self.n_jobs,
-        )
-
-    def _rho(self, n_levels: int) -> tuple[float, ...]:
-        steps = n_levels - 1
-        wanted = f"one number, or one a step between levels, {steps} for {n_levels} levels"
-        rho = _read_numbers("rho", self.rho, None, wanted)
-        if len(rho) == 1:
-            return rho * steps
-        if len(rho) != steps and self.coupling == "autoregressive":
-            raise ValueError(f"rho must be {wanted}; got {self.rho!r}")
-        return rho
-
-    def _rho_bounds(self) -> tuple[float, float] | str:
-        wanted = '(low, high) with low <= high, or "fixed"'
-        if isinstance(self.rho_bounds, str) and self.rho_bounds == "fixed":
-            return self.rho_bounds
-        low, high = _read_numbers("rho_bounds", self.rho_bounds, 2, wanted)
-        if low > high:
-            raise ValueError(f"rho_bounds must be {wanted}; got {self.rho_bounds!r}")
-        return low, high
-
-    def _kernels(self, levels: Levels) -> tuple[Kernel, ...] | None:
-        if isinstance(self.kernel, str):
-            if self.kernel == "auto":
-                return None
-            raise ValueError(
-                f'kernel must be "auto", a kernel or a list of kernels; got {self.kernel!r}'
-            )
-        several = isinstance(self.kernel, Sequence | np.ndarray)
-        given = list(self.kernel) if several else [self.kernel]  # type: ignore[arg-type]
-        try:
-            kernels = tuple(as_kernel(k) for k in given)
-        except TypeError as error:
-            raise ValueError(
-                f'kernel must be "auto", a kernel or a list of kernels: {error}'
-            ) from error
-        if not several:
-            return kernels * len(levels)
-        if not kernels or (self.coupling == "autoregressive" and len(kernels) != len(levels)):
-            raise ValueError(
-                f"kernel is a list of {len(kernels)}, but there are {len(levels)} levels "
-                f"{list(levels)}; give one kernel a level, or a single kernel"
-            )
-        return kernels
-
-    def _likelihood(
-        self,
-        y: Array,
-        weight: Array,
-        level: NDArray[np.intp],
-        group: NDArray[np.intp],
-        n_levels: int,
-    ) -> Likelihood:
-        if self.label_noise is None:
-            return Logit(y, weight)
-        if isinstance(self.label_noise, str):
-            _check_choice("label_noise", self.label_noise, ("fidelity", "annotator", None))
-            if self.label_noise == "fidelity":
-                rate = np.full(n_levels, 0.2)
-                rate[-1] = 0.0
-                return NoisyLogit.from_flip_rates(y, weight, level, rate, rate > 0.0)
-            if group.min() < 0:
-                raise ValueError(
-                    'label_noise="annotator" needs to know who gave each label; '
-                    "pass fit(..., annotator=...)"
-                )
-            # Annotators of the top level form a group of their own that never errs.
-            trusted = (level == n_levels - 1) & (n_levels > 1)
-            rates = np.append(np.full(group.max() + 1, 0.8), 1.0)
-            index = np.where(trusted, len(rates) - 1, group)
-            free = (rates < 1.0) & np.isin(np.arange(len(rates)), index)
-            return NoisyLogit(y, weight, index, rates, rates.copy(), free)
-        wanted = f"one flip rate a level, each from 0 to below 0.5: {n_levels} numbers"
-        rate = np.array(_read_numbers("label_noise", self.label_noise, n_levels, wanted))
-        if not ((rate >= 0.0) & (rate < 0.5)).all():
-            raise ValueError(f"label_noise must be {wanted}; got {self.label_noise!r}")
-        return NoisyLogit.from_flip_rates(y, weight, level, rate)
-
     # ------------------------------------------------------------------ reading
 
     def _set_fidelity_apart(self, X: Any, fidelity: Any) -> tuple[Any, Any, FidelityColumn | None]:
@@ -498,65 +383,13 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
         column = FidelityColumn.find(X, self.fidelity_feature)
         return *column.split(X), column
 
-    def _read_features(self, X: Any, reset: bool) -> Array:
-        X = as_table(X)
-        refuse_other_than_numbers(X)
-        if X.shape[0] == 0:
-            raise ValueError("X has no rows (0 samples); at least one is needed")
-        x = validate_data(self, X, reset=reset, dtype=np.float64, ensure_all_finite=False)
-        bad = ~np.isfinite(x)
-        if bad.any():
-            names = getattr(self, "feature_names_in_", np.arange(x.shape[1]))
-            kind = "NaN" if np.isnan(x).any() else "infinity (inf)"
-            columns = [str(c) for c in np.asarray(names)[bad.any(axis=0)][:5]]
-            raise ValueError(
-                f"Input X contains {kind}, in column(s) {', '.join(columns)}; all features must be "
-                "finite. Impute first, for instance with sklearn.impute.SimpleImputer in a "
-                "Pipeline, or drop the rows"
-            )
-        return np.asarray(x)
-
-    def _read_labels(self, y: Any, n: int) -> NDArray[Any]:
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None; "
-                "pass one class a row"
-            )
-        labels = np.asarray(y)
-        if labels.dtype.kind == "O" and any(map(is_missing, labels.ravel())):
-            raise ValueError("y has missing values; give every row a class, or drop the rows")
-        labels = column_or_1d(labels, warn=True)
-        check_rows("y", labels, n)
-        assert_all_finite(labels, input_name="y")
-        check_classification_targets(labels)
-        return labels
-
-    def _read_levels(self, fidelity: Any, n: int) -> tuple[Levels, NDArray[np.intp]]:
-        if fidelity is None:
-            names = (0,) if self.levels is None else order_levels((), self.levels)
-            return names, np.full(n, len(names) - 1, dtype=np.intp)
-        names = order_levels(fidelity, self.levels)
-        level = encode_levels(fidelity, names)
-        check_rows("fidelity", level, n)
-        return names, level
-
-    def _read_annotators(
-        self, annotator: Any, n: int
-    ) -> tuple[NDArray[Any] | None, NDArray[np.intp]]:
-        """Names of the annotators and who gave each label; -1 if that is not said or asked."""
-        if annotator is None or self.label_noise != "annotator":
-            return None, np.full(n, -1, dtype=np.intp)
-        names, group = np.unique(as_column(annotator, "annotator"), return_inverse=True)
-        check_rows("annotator", group, n)
-        return names, np.asarray(group, dtype=np.intp)
-
     def _new_rows(self, X: Any, fidelity: Any) -> tuple[Array, NDArray[np.intp], NDArray[np.intp]]:
         """Features and levels of new rows sorted by level, and where each input row went."""
         check_is_fitted(self, "report_")
         if self._fidelity_column is not None:
             X, column = self._fidelity_column.split_if_there(as_table(X), self.n_features_in_)
             fidelity = column if fidelity is None else fidelity
-        x = self._read_features(X, reset=False)
+        x = read_features(self, X, reset=False)
         if fidelity is None:
             level = np.full(len(x), len(self.levels_) - 1, dtype=np.intp)
         elif np.ndim(fidelity) == 0:
@@ -665,7 +498,7 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
         >>> model.sample_latent(X, n_samples=3, random_state=0).shape
         (10, 3)
         """
-        _check_count("n_samples", n_samples, 1)
+        check_count("n_samples", n_samples, 1)
         x, level, back = self._new_rows(X, fidelity)
         rng = check_random_state(self.random_state if random_state is None else random_state)
         parts = [m.sample(x, level, n_samples, rng)[back] for m in self._mixtures]
@@ -705,7 +538,7 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
                     f"theta must hold one vector a class, {len(names)} in all; got {len(given)}"
                 )
             thetas = [
-                np.array(_read_numbers("theta", t, len(n), f"{len(n)} numbers, {', '.join(n)}"))
+                np.array(read_numbers("theta", t, len(n), f"{len(n)} numbers, {', '.join(n)}"))
                 for t, n in zip(given, names, strict=True)
             ]
         parts = [evaluate(f, t, eval_gradient) for f, t in zip(self._fits, thetas, strict=True)]
@@ -814,48 +647,3 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
         if html := getattr(self, "_repr_html_", None):
             bundle["text/html"] = html()
         return bundle
-
-
-def _check_choice(name: str, value: object, allowed: tuple[Any, ...]) -> None:
-    if not any(value is a or (isinstance(value, str) and value == a) for a in allowed):
-        raise ValueError(f"{name} must be one of {list(allowed)}, got {value!r}")
-
-
-def _check_count(name: str, value: object, least: int, otherwise: str = "") -> None:
-    if not isinstance(value, int | np.integer) or value < least:
-        raise ValueError(f"{name} must be a whole number from {least}{otherwise}, got {value!r}")
-
-
-def _read_numbers(name: str, value: object, size: int | None, wanted: str) -> tuple[float, ...]:
-    """Finite numbers, as many as asked for."""
-    try:
-        numbers = np.atleast_1d(np.asarray(value, dtype=float))
-    except (TypeError, ValueError):
-        numbers = np.full(1, np.nan)
-    right = numbers.ndim == 1 and (size is None or len(numbers) == size)
-    if not right or not np.isfinite(numbers).all():
-        raise ValueError(f"{name} must be {wanted}; got {value!r}")
-    return tuple(numbers.tolist())
-
-
-def _look_at_levels(
-    level: NDArray[np.intp],
-    code: NDArray[np.intp],
-    levels: tuple[Any, ...],
-    classes: NDArray[Any],
-) -> list[str]:
-    """What is unusual about the labels of the levels."""
-    top = level == len(levels) - 1
-    if not top.any():
-        return [
-            f"there are no rows at the top level {levels[-1]!r}: its predictions follow from the "
-            "lower levels and from what is assumed about the link between them"
-        ]
-    seen = np.unique(code[top])
-    if len(levels) > 1 and len(seen) < len(classes):
-        missing = [str(c) for k, c in enumerate(classes) if k not in seen]
-        return [
-            f"the top level {levels[-1]!r} has no row of class {', '.join(missing)}; what is known "
-            "of it comes from lower levels"
-        ]
-    return []
