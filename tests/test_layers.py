@@ -23,6 +23,7 @@ LAYERS = [
     ["inference"],
     ["posterior"],
     ["evidence"],
+    ["sparse"],
     ["tuning", "occam"],
     ["model"],
     ["mixture"],

@@ -27,6 +27,9 @@ Bounds = tuple[float, float] | tuple[tuple[float, float], ...] | Literal["fixed"
 
 DEFAULT_BOUNDS = (1e-5, 1e5)
 
+#: Rows at a time where a diagonal comes out of a square.
+_FEW_ROWS = 32
+
 #: Weak priors let a kernel's length-scales move together by a factor of about e, and each of them
 #: away from the others by a third of that on the logarithmic scale, or as much if they are free.
 SHARED_SD, OWN_SD, FREE_SD = 1.0, 0.3, 1.0
@@ -77,6 +80,19 @@ class Kernel(ABC):
     @abstractmethod
     def diagonal(self, x: Array) -> Array:
         """k(x_i, x_i), (n,)."""
+
+    def diagonal_vjp(self, x: Array) -> tuple[Array, Pullback]:
+        """`diagonal`, and the pullback from its adjoint to that of ``theta``."""
+
+        def pullback(k_bar: Array) -> Array:
+            theta_bar = np.zeros(len(self.theta))
+            for start in range(0, len(x), _FEW_ROWS):
+                part = slice(start, start + _FEW_ROWS)
+                pull = self.vjp(Pairs(x[part], x[part], 0))[1]
+                theta_bar += pull(np.diag(k_bar[part]))
+            return theta_bar
+
+        return self.diagonal(x), pullback
 
     @abstractmethod
     def for_features(self, n_features: int) -> Self:
@@ -337,6 +353,12 @@ class Constant(Leaf):
     def diagonal(self, x: Array) -> Array:
         return np.full(len(x), self.value)
 
+    def diagonal_vjp(self, x: Array) -> tuple[Array, Pullback]:
+        def pullback(k_bar: Array) -> Array:
+            return np.full(self.n_theta, self.value * k_bar.sum())
+
+        return self.diagonal(x), pullback
+
     def describe(self, feature_names: Sequence[str] | None = None) -> str:
         return f"constant {self.value:.3g}"
 
@@ -375,6 +397,12 @@ class White(Leaf):
 
     def diagonal(self, x: Array) -> Array:
         return np.full(len(x), self.noise_level)
+
+    def diagonal_vjp(self, x: Array) -> tuple[Array, Pullback]:
+        def pullback(k_bar: Array) -> Array:
+            return np.full(self.n_theta, self.noise_level * k_bar.sum())
+
+        return self.diagonal(x), pullback
 
     def describe(self, feature_names: Sequence[str] | None = None) -> str:
         return f"independent noise of variance {self.noise_level:.3g} a row"
@@ -436,6 +464,15 @@ class Sum(_Pair):
     def diagonal(self, x: Array) -> Array:
         return self.left.diagonal(x) + self.right.diagonal(x)
 
+    def diagonal_vjp(self, x: Array) -> tuple[Array, Pullback]:
+        left, pull_left = self.left.diagonal_vjp(x)
+        right, pull_right = self.right.diagonal_vjp(x)
+
+        def pullback(k_bar: Array) -> Array:
+            return np.concatenate([pull_left(k_bar), pull_right(k_bar)])
+
+        return left + right, pullback
+
     def describe(self, feature_names: Sequence[str] | None = None) -> str:
         return f"{self.left.describe(feature_names)} plus {self.right.describe(feature_names)}"
 
@@ -465,6 +502,15 @@ class Product(_Pair):
 
     def diagonal(self, x: Array) -> Array:
         return self.left.diagonal(x) * self.right.diagonal(x)
+
+    def diagonal_vjp(self, x: Array) -> tuple[Array, Pullback]:
+        left, pull_left = self.left.diagonal_vjp(x)
+        right, pull_right = self.right.diagonal_vjp(x)
+
+        def pullback(k_bar: Array) -> Array:
+            return np.concatenate([pull_left(k_bar * right), pull_right(k_bar * left)])
+
+        return left * right, pullback
 
     def describe(self, feature_names: Sequence[str] | None = None) -> str:
         for scale, other in ((self.left, self.right), (self.right, self.left)):

@@ -46,8 +46,23 @@ class Linear(Columnwise):
         return K, pullback
 
     def diagonal(self, x: Array) -> Array:
+        return np.asarray(self._squares(x).sum(axis=1))
+
+    def diagonal_vjp(self, x: Array) -> tuple[Array, Pullback]:
+        squares = self._squares(x)
+
+        def pullback(k_bar: Array) -> Array:
+            if self.length_scale_bounds == "fixed":
+                return np.empty(0)
+            by_column = -2.0 * (k_bar @ squares)
+            return by_column if np.ndim(self.length_scale) else np.array([by_column.sum()])
+
+        return np.asarray(squares.sum(axis=1)), pullback
+
+    def _squares(self, x: Array) -> Array:
+        """What each column adds to the diagonal, (n, columns)."""
         chosen = x if self.columns is None else x[:, self.columns]
-        return np.asarray(np.square(chosen / np.asarray(self.length_scale)).sum(axis=1))
+        return np.square(chosen / np.asarray(self.length_scale))
 
     def describe(self, feature_names: Sequence[str] | None = None) -> str:
         return f"linear{self._where(feature_names)}, {self._lengths()}"

@@ -49,6 +49,9 @@ class Stationary(Columnwise):
     def diagonal(self, x: Array) -> Array:
         return np.ones(len(x))
 
+    def diagonal_vjp(self, x: Array) -> tuple[Array, Pullback]:
+        return self.diagonal(x), lambda k_bar: np.zeros(self.n_theta)
+
     def describe(self, feature_names: Sequence[str] | None = None) -> str:
         return f"{self._words}{self._where(feature_names)}, {self._lengths()}"
 

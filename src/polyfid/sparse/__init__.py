@@ -1,0 +1,31 @@
+"""Many rows: inference through inducing points, by passes over rows that need not be in memory."""
+
+from polyfid.sparse.belief import SparseBelief
+from polyfid.sparse.evidence import GradientPass, SparseEvidence, ValuePass
+from polyfid.sparse.gradient import GradientSums, GradientView, block_gradient
+from polyfid.sparse.inducing import Basis, Inducing
+from polyfid.sparse.loop import SparseFixed, run
+from polyfid.sparse.posterior import SparsePosterior
+from polyfid.sparse.rows import MemoryRows, Rows, add_up
+from polyfid.sparse.sums import Sums, View, block_sums
+
+__all__ = [
+    "Basis",
+    "GradientPass",
+    "GradientSums",
+    "GradientView",
+    "Inducing",
+    "MemoryRows",
+    "Rows",
+    "SparseBelief",
+    "SparseEvidence",
+    "SparseFixed",
+    "SparsePosterior",
+    "Sums",
+    "ValuePass",
+    "View",
+    "add_up",
+    "block_gradient",
+    "block_sums",
+    "run",
+]

@@ -1,0 +1,92 @@
+"""What is believed of the whitened inducing variables: q(v) = N(mu, S), by its natural parameters.
+
+Relative to the prior N(0, I) these are sums over the rows, of which they are mixed linearly:
+
+    S^-1 = I + sum_i w_i phi_i phi_i^T,  S^-1 mu = sum_i nu_i phi_i.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyfid.linalg import Cholesky, lower_root, mirror
+
+Array = NDArray[np.float64]
+
+
+class Moments(NamedTuple):
+    """Mean mu, covariance S, and log|S^-1|."""
+
+    mean: Array
+    covariance: Array
+    log_det: float
+
+
+@dataclass(frozen=True)
+class SparseBelief:
+    """q(v) of m inducing variables.
+
+    Parameters
+    ----------
+    gram : S^-1 - I, (m, m)
+    linear : S^-1 mu, (m,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> belief = SparseBelief(np.eye(2), np.array([2.0, 0.0]))
+    >>> belief.mean, belief.covariance.diagonal()
+    (array([1., 0.]), array([0.5, 0.5]))
+    """
+
+    gram: Array
+    linear: Array
+
+    @classmethod
+    def prior(cls, m: int) -> SparseBelief:
+        """What is believed with no labels."""
+        return cls(np.zeros((m, m)), np.zeros(m))
+
+    @cached_property
+    def _moments(self) -> Moments:
+        precision = self.gram.copy()
+        precision.flat[:: len(precision) + 1] += 1.0
+        factor = Cholesky(precision)
+        log_det, mean = factor.log_det, factor.solve(self.linear)
+        return Moments(mean, mirror(factor.into_inverse()), log_det)
+
+    @property
+    def mean(self) -> Array:
+        return self._moments.mean
+
+    @property
+    def covariance(self) -> Array:
+        return self._moments.covariance
+
+    @property
+    def divergence(self) -> float:
+        """KL(q || N(0, I))."""
+        mean, S, log_det = self._moments
+        return 0.5 * float(np.trace(S) - len(S) + mean @ mean + log_det)
+
+    def mix(self, other: SparseBelief, step: float) -> SparseBelief:
+        """A natural-gradient step from this belief towards another; 1 is all the way."""
+        if step == 1.0:
+            return other
+        gram = self.gram + step * (other.gram - self.gram)
+        return SparseBelief(gram, self.linear + step * (other.linear - self.linear))
+
+    def distance(self, target: SparseBelief) -> float:
+        """How far another belief is, in units of this one's standard deviations.
+
+        To second order the square is twice what a step to the other one gains in the bound.
+        """
+        C = lower_root(self.covariance)
+        shift = C.T @ (target.linear - self.linear - (target.gram - self.gram) @ self.mean)
+        turn = C.T @ (target.gram - self.gram) @ C
+        return float(np.sqrt(shift @ shift + 0.5 * np.square(turn).sum()))

@@ -1,0 +1,134 @@
+"""The gradient of the bound in the hyper-parameters: a sum over rows too.
+
+At the best q the bound moves with the features alone (q is whitened: its KL has no parameters),
+
+    phi_bar_i = E l'_i mu + E l''_i (S - I) phi_i,  k_bar_ii = E l''_i / 2,
+
+and a kernel has its part in k_s(Z_s, x_i) and k_s(x_i, x_i) of every row, and in K_uu once for all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyfid.data import Points
+from polyfid.likelihoods import Likelihood
+from polyfid.sparse.belief import SparseBelief
+from polyfid.sparse.inducing import Basis, pieces
+from polyfid.sparse.sums import LevelView, Sums, View, part_of
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class GradientSums:
+    """Adjoints from some rows: of the loadings, of each kernel's theta, of the likelihood's."""
+
+    A_bar: Array
+    kernel_bars: tuple[Array, ...]
+    likelihood_bar: Array
+
+    def __add__(self, other: GradientSums) -> GradientSums:
+        return GradientSums(
+            self.A_bar + other.A_bar,
+            tuple(a + b for a, b in zip(self.kernel_bars, other.kernel_bars, strict=True)),
+            self.likelihood_bar + other.likelihood_bar,
+        )
+
+
+class _Adjoint:
+    """phi_bar of rows of one level on its way to K_uf_bar = L^-T phi_bar: one product a row."""
+
+    def __init__(self, basis: Basis, belief: SparseBelief, view: LevelView) -> None:
+        seen = view.seen
+        excess = belief.covariance[seen.block]
+        excess.flat[:: len(excess) + 1] -= 1.0
+        self._linear, self._square = np.empty_like(view.mean), np.empty_like(excess)
+        for s in seen.processes:
+            part, L_inv = seen.parts[s], basis.whiteners[s].T
+            self._linear[part] = view.mean[part] @ L_inv
+            self._square[:, part] = excess[:, part] @ L_inv
+
+    def __call__(self, Phi: Array, first: Array, second: Array) -> Array:
+        """K_fu_bar, (n, width), from E l' and E l''."""
+        K_bar = Phi @ self._square
+        K_bar *= second[:, None]
+        K_bar += np.multiply.outer(first, self._linear)
+        return K_bar
+
+
+class GradientView(View):
+    """A belief as the rows of each level see it, with what their adjoints need."""
+
+    def __init__(self, basis: Basis, belief: SparseBelief) -> None:
+        super().__init__(basis, belief)
+        self.adjoints = [_Adjoint(basis, belief, view) for view in self.levels]
+
+
+def block_gradient(view: GradientView, points: Points, likelihood: Likelihood) -> GradientSums:
+    """The part of a block of rows, sorted by level, in the gradient.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyfid.kernels import Constant
+    >>> from polyfid.likelihoods import Logit
+    >>> from polyfid.prior import Autoregressive
+    >>> from polyfid.sparse.inducing import Inducing
+    >>> basis = Basis(Autoregressive((Constant(4.0),)), Inducing((np.zeros((1, 1)),)))
+    >>> points = Points(np.zeros((1, 1)), np.zeros(1, dtype=int))
+    >>> view = GradientView(basis, SparseBelief(np.eye(1), np.zeros(1)))
+    >>> block_gradient(view, points, Logit(np.ones(1), np.ones(1))).A_bar.round(3)
+    array([[-0.363]])
+    """
+    prior = view.basis.prior
+    A_bar = np.zeros_like(prior.loadings)
+    bars = [np.zeros(len(k.theta)) for k in prior.kernels]
+    likelihood_bar = np.zeros(len(likelihood.theta))
+    for t, of_level in points.segments():
+        for rows in pieces(of_level, view.levels[t].seen.width):
+            piece, labels = part_of(points, likelihood, rows)
+            likelihood_bar += _piece_gradient(view, t, piece, labels, A_bar[t], bars)
+    return GradientSums(A_bar, tuple(bars), likelihood_bar)
+
+
+def _piece_gradient(
+    view: GradientView,
+    level: int,
+    points: Points,
+    likelihood: Likelihood,
+    A_bar: Array,
+    bars: list[Array],
+) -> Array:
+    """Add a piece's part to the adjoints of loadings and kernels; return the likelihood's."""
+    basis, of_level = view.basis, view.levels[level]
+    seen, x = of_level.seen, points.x
+    Phi, kept = np.empty((len(points), seen.width)), {}
+    for s in seen.processes:
+        kept[s] = basis.covariance_vjp(x, s)
+        basis.whiten(kept[s][0], s, seen.loading[s], Phi[:, seen.parts[s]])
+    mean, excess = of_level.moments(Phi)
+    variance = np.maximum(basis.prior.diagonal(points) + excess, 0.0)
+    _, first, second = likelihood.expectations(mean, variance)
+    K_bar = view.adjoints[level](Phi, first, second)
+    for s in seen.processes:
+        loading, (K, pull) = seen.loading[s], kept[s]
+        own = np.ascontiguousarray(K_bar[:, seen.parts[s]])
+        diagonal, pull_diagonal = basis.prior.kernels[s].diagonal_vjp(x)
+        A_bar[s] += np.vdot(own, K) + loading * (second @ diagonal)
+        bars[s] += loading * pull(own) + loading**2 * pull_diagonal(0.5 * second)
+    return likelihood.expectations_pullback(mean, variance)
+
+
+def gradient(basis: Basis, belief: SparseBelief, sums: Sums, rows: GradientSums) -> Array:
+    """The gradient in theta, the prior's then the likelihood's, from sums under the belief."""
+    # sum_i phi_bar_i phi_i^T, with the sum of E l' phi out of that of nu phi.
+    slope = sums.linear - sums.gram @ belief.mean
+    B = np.outer(belief.mean, slope) - (belief.covariance @ sums.gram - sums.gram)
+    own = basis.pullback(B)
+    kernel_bars = [a + b for a, b in zip(rows.kernel_bars, own, strict=True)]
+    mixing_bar = basis.prior.loadings_pullback(rows.A_bar)
+    return np.concatenate([mixing_bar, *kernel_bars, rows.likelihood_bar])
