@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,6 @@ def read_settings(given: Any, levels: Levels) -> Settings:
     check_choice("prior", given.prior, ("weak", None))
     check_choice("optimizer", given.optimizer, ("lbfgs", None))
     check_choice("coupling", given.coupling, ("autoregressive", "coregional"))
-    check_choice("n_inducing", given.n_inducing, ("auto", None))
     check_choice("standardize", given.standardize, (True, False))
     if given.label_noise is not None and given.inference == "laplace":
         raise ValueError(
@@ -33,8 +32,8 @@ def read_settings(given: Any, levels: Levels) -> Settings:
         )
     check_count("n_restarts", given.n_restarts, 0)
     check_count("max_iter", given.max_iter, 1)
-    if given.n_tuning is not None:
-        check_count("n_tuning", given.n_tuning, 1, " or None")
+    read_n_tuning(given.n_tuning, levels, 1)
+    check_choice("warm_start", given.warm_start, (True, False))
     kernels = _read_kernels(given.kernel, given.coupling, levels)
     inference: str = given.inference
     if inference == "auto":
@@ -56,6 +55,53 @@ def read_settings(given: Any, levels: Levels) -> Settings:
         tol=tol,
         n_jobs=given.n_jobs,
     )
+
+
+def read_n_inducing(
+    given: Any, inference: str, n_processes: int
+) -> str | int | tuple[int, ...] | None:
+    """As given, if that makes sense."""
+    if given is None or (isinstance(given, str) and given == "auto"):
+        return given
+    numbers = list(given) if isinstance(given, Sequence | np.ndarray) else [given]
+    whole = all(isinstance(m, int | np.integer) and m >= 1 for m in numbers)
+    several = isinstance(given, Sequence | np.ndarray)
+    if isinstance(given, str) or not whole or (several and len(numbers) != n_processes):
+        raise ValueError(
+            'n_inducing must be "auto", None, a whole number from 1, or one for each of '
+            f"{n_processes} latent processes; got {given!r}"
+        )
+    if inference not in ("auto", "variational"):
+        raise ValueError(
+            f"n_inducing={given!r} goes with variational inference only; use inference="
+            f'"variational" or "auto" instead of {inference!r}, or n_inducing=None'
+        )
+    return tuple(int(m) for m in numbers) if several else int(given)
+
+
+def read_n_tuning(given: Any, levels: Levels, default: int) -> int | tuple[int, ...] | None:
+    """Rows to tune on, in all or of each level; None for all there are."""
+    if given is None:
+        return None
+    if isinstance(given, Mapping):
+        if unknown := [name for name in given if name not in levels]:
+            raise ValueError(
+                f"n_tuning has unknown level {unknown[0]!r}; the levels are {list(levels)}"
+            )
+        return tuple(n_tuning_of(name, given, default) for name in levels)
+    return n_tuning_of(None, given, default)
+
+
+def n_tuning_of(name: Any, given: Any, default: int) -> int:
+    """Rows of a level to tune on, at most."""
+    if isinstance(given, Mapping):
+        count = given.get(name, default)
+        check_count(f"n_tuning[{name!r}]", count, 0)
+        return int(count)
+    if isinstance(given, str) and given == "auto":
+        return default
+    check_count("n_tuning", given, 1, ', "auto", None or a dictionary of levels')
+    return int(given)
 
 
 def _read_rho(given: Any, coupling: str, n_levels: int) -> tuple[float, ...]:

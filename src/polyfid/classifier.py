@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -17,26 +17,22 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from polyfid import persistence
-from polyfid.arguments import check_count, make_likelihood, read_numbers, read_settings
+from polyfid.arguments import (
+    check_count,
+    n_tuning_of,
+    read_n_inducing,
+    read_n_tuning,
+    read_numbers,
+    read_settings,
+)
 from polyfid.columns import FidelityColumn, as_table
-from polyfid.data import (
-    Points,
-    check_rows,
-    encode_levels,
-    read_weights,
-    settled,
-    sort_rows,
-)
-from polyfid.features import AsGiven, FeatureMap, Standardised
+from polyfid.data import Levels, check_rows, encode_levels, read_weights, settled
+from polyfid.fitting import Encoded, Task, fit_exactly, fit_sparsely, stands_for
 from polyfid.kernels import RBF, Constant, Kernel
-from polyfid.linalg import suitable_threads
-from polyfid.mixture import Member, Mixture
-from polyfid.model import (
-    BinaryFit,
-    evaluate,
-    fit_binary,
-    tuning_subset,
-)
+from polyfid.large import RowsFor
+from polyfid.mixture import Mixture
+from polyfid.model import BinaryFit, evaluate, make_prior, tuning_subset
+from polyfid.planning import N_TUNING_EXACT, N_TUNING_SPARSE, Plan, make_plan
 from polyfid.reading import (
     look_at_levels,
     read_annotators,
@@ -44,8 +40,9 @@ from polyfid.reading import (
     read_labels,
     read_levels,
 )
-from polyfid.structures import Rows, learn, learns_structure
+from polyfid.sources import BlockSource, MemorySource, Source
 from polyfid.summary import FitReport, LearntStructure
+from polyfid.surveying import Blocks, survey
 
 Array = NDArray[np.float64]
 
@@ -173,6 +170,11 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
     __metadata_request__predict_proba = {"fidelity": False}  # noqa: RUF012
     __metadata_request__predict_log_proba = {"fidelity": False}  # noqa: RUF012
 
+    #: Told of every pass over the rows: class, number of classes, bounds so far.
+    _on_pass: Callable[[int, int, Sequence[float]], None] | None = None
+    #: A fit that was interrupted.
+    _resume: tuple[Known, list[Mixture]] | None = None
+
     def __init__(
         self,
         kernel: str | Kernel | Sequence[Kernel] = "auto",
@@ -180,7 +182,7 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
         rho: float | Sequence[float] = 1.0,
         levels: Iterable[Any] | None = None,
         inference: Literal["auto", "laplace", "ep", "variational"] = "auto",
-        n_inducing: str | None = "auto",
+        n_inducing: str | int | Sequence[int] | None = "auto",
         prior: Literal["weak"] | None = "weak",
         optimizer: Literal["lbfgs"] | None = "lbfgs",
         n_restarts: int = 0,
@@ -191,7 +193,8 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
         rho_bounds: tuple[float, float] | str = (-10.0, 10.0),
         coupling: Literal["autoregressive", "coregional"] = "autoregressive",
         label_noise: str | Sequence[float] | None = None,
-        n_tuning: int | None = 3000,
+        n_tuning: str | int | Mapping[Any, int] | None = "auto",
+        warm_start: bool = False,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -212,6 +215,7 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
         self.coupling = coupling
         self.label_noise = label_noise
         self.n_tuning = n_tuning
+        self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -276,66 +280,194 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
         if self.standardize:
             x = settled(x)  # or rounding errors become a feature
         classes, code = np.unique(labels[there], return_inverse=True)
-        if len(classes) < 2:
-            raise ValueError(
-                f"y holds one class only, {classes.tolist()[0]!r}, and a classifier needs at least "
-                "two classes; add rows of another class"
-            )
+        _check_classes(classes)
         counts = np.zeros((len(levels), len(classes)), dtype=np.intp)
         np.add.at(counts, (level, code), 1)
-        notes = look_at_levels(counts, levels, classes)
-        settings = read_settings(self, levels)
+        task = self._task(levels, classes)
         rng = check_random_state(self.random_state)
-
-        # In an order of their own, and repeats once with the sum of their weights: the fit depends
-        # neither on the order of the rows nor on how repetitions are written.
-        order, starts = sort_rows(level, *x.T, code, group)
-        if settings.tells_rows_apart(x):
-            starts = np.arange(len(order))
-        first = order[starts]
-        x, level, code, group = x[first], level[first], code[first], group[first]
-        weight = np.add.reduceat(weight[order], starts)
-        features: FeatureMap = AsGiven.of(x, weight)
-        if self.standardize:
-            features = Standardised.of(x, weight)
-        points = Points(np.ascontiguousarray(features(x)), level)
-        subset = tuning_subset(level, self.n_tuning, rng) if settings.optimise else None
-        seeds = rng.randint(2**31 - 1, size=len(classes))
-        jobs = settings.n_jobs
-        if len(classes) > 2:  # processes go to the classes, not to the starts within one
-            settings = replace(settings, n_jobs=None)
-
-        def one(positive: int) -> Mixture:
-            signs = np.where(code == positive, 1.0, -1.0)
-            likelihood = make_likelihood(self.label_noise, signs, weight, level, group, len(levels))
-            seed = np.random.RandomState(seeds[positive])
-            # Once for all of a fit: threads of BLAS that are let loose again go on turning a while.
-            with suitable_threads(len(level)):
-                if learns_structure(settings, likelihood):
-                    rows, scale = Rows(x, level, likelihood), self.standardize
-                    return learn(rows, weight, scale, len(levels), settings, seed, subset)
-                fit = fit_binary(points, likelihood, len(levels), settings, seed, subset)
-            return Mixture((Member("kernel as given", features, fit),))
-
-        if len(classes) == 2:
-            mixtures = [one(1)]
+        rows = Encoded(x, level, code, group, weight).merged(task.settings.tells_rows_apart(x))
+        plan = self._plan(task, np.bincount(rows.level, minlength=len(levels)), x.shape[1])
+        known = Known(classes, levels, annotators, column, counts, x.shape[1], str(plan))
+        if plan.n_inducing is None:
+            size = read_n_tuning(self.n_tuning, levels, N_TUNING_EXACT)
+            subset = tuning_subset(rows.level, size, rng) if task.settings.optimise else None
+            self._publish(known, fit_exactly(task, rows, subset, rng))
         else:
-            pool = Parallel(n_jobs=jobs, prefer="processes")
-            mixtures = list(pool(delayed(one)(k) for k in range(len(classes))))
-
-        self.classes_, self.levels_, self.annotators_ = classes, levels, annotators
-        self._mixtures, self._fidelity_column = mixtures, column
-        self._publish(counts, notes)
+            size = read_n_tuning(self.n_tuning, levels, N_TUNING_SPARSE)
+            sample = rows.take(tuning_subset(rows.level, size, rng))
+            source = MemorySource(rows, self._n_threads)
+            total = np.bincount(rows.level, rows.weight, len(levels)).astype(float)
+            self._fit_sparsely(known, task, plan, sample, total, source, rng)
         self._announce()
         return self
+
+    def fit_blocks(
+        self,
+        blocks: Any,
+        *,
+        checkpoint: str | os.PathLike[str] | None = None,
+    ) -> Self:
+        """Learn from rows that come in blocks, more of them than memory holds.
+
+        Blocks are read once to see what there is and to draw a sample, on which hyper-parameters
+        are tuned (``n_tuning`` says how large it is), and once more in every pass of inference.
+        Repeats of rows are not merged.
+
+        Parameters
+        ----------
+        blocks : iterable of tuples, or function that returns an iterator of them
+            Each is (X, y), (X, y, fidelity) or (X, y, fidelity, sample_weight), as for `fit`. They
+            are read several times and must be the same every time: a list, an object that can be
+            iterated over again, such as `polyfid.ArrayBlocks`, or a function; not a generator.
+        checkpoint : path, optional
+            After every pass the model as it is then is saved here; see `save`. A model that was
+            read from such a file goes on from there, with ``warm_start=True``.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyfid import MultiFidelityClassifier
+        >>> from polyfid.kernels import RBF
+        >>> X = np.random.RandomState(0).uniform(-1, 1, (600, 2))
+        >>> blocks = [(X[i : i + 200], X[i : i + 200, 0] > 0) for i in (0, 200, 400)]
+        >>> model = MultiFidelityClassifier(1.0 * RBF(), n_inducing=20).fit_blocks(blocks)
+        >>> model.predict([[-0.5, 0.0], [0.5, 0.0]])
+        array([False,  True])
+        """
+        if self.fidelity_feature is not None:
+            raise ValueError(
+                "fit_blocks takes the fidelity as third part of a block; leave fidelity_feature "
+                f"None, got {self.fidelity_feature!r}"
+            )
+        if self.label_noise == "annotator":
+            raise ValueError(
+                'label_noise="annotator" needs all rows in memory; use fit, or '
+                'label_noise="fidelity"'
+            )
+        rng = check_random_state(self.random_state)
+        readable = Blocks(blocks, self)
+        if self.n_tuning is None:
+            raise ValueError(
+                "n_tuning=None asks to tune on all rows, and those in blocks are not in memory; "
+                "give a number of rows"
+            )
+        found = survey(
+            readable,
+            self.levels,
+            lambda name: n_tuning_of(name, self.n_tuning, N_TUNING_SPARSE),
+            rng,
+        )
+        _check_classes(found.classes)
+        task = self._task(found.levels, found.classes)
+        plan = self._plan(task, found.counts.sum(axis=1), self.n_features_in_, in_memory=False)
+        known = Known(
+            found.classes, found.levels, None, None, found.counts, self.n_features_in_, str(plan)
+        )
+        source = BlockSource(lambda: map(found.encode, readable.read()), self._n_threads)
+        size = read_n_tuning(self.n_tuning, found.levels, N_TUNING_SPARSE)
+        sample = found.sample.take(tuning_subset(found.sample.level, size, rng))
+        self._fit_sparsely(known, task, plan, sample, found.weight, source, rng, checkpoint)
+        self._announce()
+        return self
+
+    @property
+    def _n_threads(self) -> int | None:
+        return None if self.n_jobs is None else int(effective_n_jobs(self.n_jobs))
+
+    def _task(self, levels: Levels, classes: NDArray[Any]) -> Task:
+        settings = read_settings(self, levels)
+        return Task(settings, self.label_noise, self.standardize, len(levels), len(classes))
+
+    def _plan(
+        self, task: Task, rows: NDArray[np.intp], n_features: int, in_memory: bool = True
+    ) -> Plan:
+        """Exact or sparse; said before the work begins, if asked to."""
+        support = make_prior(task.settings, n_features, task.n_levels).support
+        plan = make_plan(
+            read_n_inducing(self.n_inducing, self.inference, support.shape[1]),
+            rows,
+            support,
+            n_features,
+            may_be_sparse=self.inference in ("auto", "variational"),
+            in_memory=in_memory,
+        )
+        if self.verbose:
+            print(f"polyfid: {plan}")
+        return plan
+
+    def _fit_sparsely(
+        self,
+        known: Known,
+        task: Task,
+        plan: Plan,
+        sample: Encoded,
+        total: Array,
+        source: Source,
+        rng: np.random.RandomState,
+        checkpoint: str | os.PathLike[str] | None = None,
+    ) -> None:
+        """Fit with inducing points, and keep what there is when that is interrupted."""
+        before = self._before(known) if self.warm_start else None
+        self._resume = None
+        latest: list[Mixture] = []
+
+        def watch(mixtures: list[Mixture], turn: int, bounds: Sequence[float]) -> None:
+            latest[:] = mixtures
+            if self.verbose and bounds:
+                who = "" if len(task.targets) == 1 else f"class {known.classes[turn]}, "
+                print(f"polyfid: {who}pass {len(bounds)}, bound {bounds[-1]:.4f}", flush=True)
+            if self._on_pass is not None:
+                self._on_pass(turn, len(task.targets), bounds)
+            if checkpoint is not None and len(mixtures) == len(task.targets):
+                self._publish(known, mixtures)
+                self.save(checkpoint)
+
+        def rows_for(positive: int) -> RowsFor:
+            return source.rows_for(task, positive, sample)
+
+        share = stands_for(total, sample)
+        try:
+            latest[:] = fit_sparsely(task, plan, sample, share, rows_for, rng, before, watch)
+        except BaseException:
+            # Ctrl-C, or rows that cannot be read: with warm_start the next fit goes on from here.
+            self._resume = known, latest
+            raise
+        finally:
+            if len(latest) == len(task.targets):
+                self._publish(known, latest)
+
+    def _before(self, known: Known) -> list[Mixture] | None:
+        """The models of the last fit, whole or interrupted, if they are of such rows."""
+        if self._resume is not None:
+            other, mixtures = self._resume
+        elif hasattr(self, "report_"):
+            other, mixtures = self._known, self._mixtures
+        else:
+            return None
+        alike = other.levels == known.levels and np.array_equal(other.classes, known.classes)
+        return mixtures if alike and other.n_features == known.n_features else None
+
+    @property
+    def _fidelity_column(self) -> FidelityColumn | None:
+        return self._known.column
 
     @property
     def _fits(self) -> list[BinaryFit]:
         """The heaviest model of each class, or the one model of two classes."""
         return [m.best.fit for m in self._mixtures]
 
-    def _publish(self, counts: NDArray[np.intp], notes: list[str]) -> None:
-        """Set the fitted attributes that follow from the fits."""
+    def _publish(self, known: Known, mixtures: list[Mixture]) -> None:
+        """Set the fitted attributes."""
+        self._known, self._mixtures = known, list(mixtures)
+        self.classes_, self.levels_, self.annotators_ = (
+            known.classes,
+            known.levels,
+            known.annotators,
+        )
         fits = self._fits
         rho = [np.array(getattr(f.prior, "rho", ()), dtype=float) for f in fits]
         single = len(fits) == 1
@@ -354,9 +486,10 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
             self._mixtures,
             self.levels_,
             self.classes_,
-            counts,
-            notes,
+            known.counts,
+            known.notes,
             getattr(self, "feature_names_in_", None),
+            known.plan,
         )
         self.converged_ = self.report_.converged
 
@@ -598,11 +731,12 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
             self.levels_,
             self.annotators_,
             self._mixtures,
-            self._fidelity_column,
+            self._known.column,
             self.n_features_in_,
             getattr(self, "feature_names_in_", None),
             self.report_.counts,
             list(self.report_.notes),
+            self._known.plan,
         )
 
     def _keeps_random_state(self) -> bool:
@@ -626,11 +760,17 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
         model.n_features_in_ = state.n_features
         if state.feature_names is not None:
             model.feature_names_in_ = state.feature_names
-        model.classes_, model.levels_ = state.classes, state.levels
-        model.annotators_, model._fidelity_column = state.annotators, state.column
-        model._mixtures = state.mixtures
+        known = Known(
+            state.classes,
+            state.levels,
+            state.annotators,
+            state.column,
+            state.counts,
+            state.n_features,
+            state.plan,
+        )
         with np.errstate(all="ignore"):  # fitting has warned already
-            model._publish(state.counts, state.notes)
+            model._publish(known, state.mixtures)
         return model
 
     # ------------------------------------------------------------------ showing
@@ -647,3 +787,29 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
         if html := getattr(self, "_repr_html_", None):
             bundle["text/html"] = html()
         return bundle
+
+
+@dataclass(frozen=True)
+class Known:
+    """What a fit knows of its rows, besides the models of them."""
+
+    classes: NDArray[Any]
+    levels: Levels
+    annotators: NDArray[Any] | None
+    column: FidelityColumn | None
+    counts: NDArray[np.intp]
+    n_features: int
+    plan: str
+
+    @property
+    def notes(self) -> list[str]:
+        """What is unusual about them."""
+        return look_at_levels(self.counts, self.levels, self.classes)
+
+
+def _check_classes(classes: NDArray[Any]) -> None:
+    if len(classes) < 2:
+        raise ValueError(
+            f"y holds one class only, {classes.tolist()[0]!r}, and a classifier needs at least "
+            "two classes; add rows of another class"
+        )

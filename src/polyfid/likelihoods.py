@@ -61,6 +61,10 @@ class Likelihood(ABC):
     def take(self, rows: NDArray[np.intp]) -> Self:
         """The likelihood of some of the rows."""
 
+    @abstractmethod
+    def times(self, factor: Array) -> Self:
+        """The likelihood with weights so many times as large."""
+
     @property
     def theta(self) -> Array:
         return np.empty(0)
@@ -103,6 +107,9 @@ class Logit(Likelihood):
 
     def take(self, rows: NDArray[np.intp]) -> Self:
         return replace(self, y=self.y[rows], weight=self.weight[rows])
+
+    def times(self, factor: Array) -> Self:
+        return replace(self, weight=self.weight * factor)
 
     def derivatives(self, f: Array) -> Derivatives:
         p = expit(f)
@@ -188,6 +195,9 @@ class NoisyLogit(Likelihood):
     def take(self, rows: NDArray[np.intp]) -> Self:
         y, weight, group = self.y[rows], self.weight[rows], self.group[rows]
         return replace(self, y=y, weight=weight, group=group)
+
+    def times(self, factor: Array) -> Self:
+        return replace(self, weight=self.weight * factor)
 
     @property
     def rates(self) -> tuple[Array, Array]:

@@ -16,6 +16,7 @@ from polyfid.likelihoods import Likelihood
 from polyfid.linalg import suitable_threads
 from polyfid.posterior import Posterior
 from polyfid.prior import Autoregressive, Coregional, Prior
+from polyfid.sparse import SparsePosterior
 from polyfid.tuning import Optimum, maximise, spread_starts
 
 Array = NDArray[np.float64]
@@ -53,7 +54,7 @@ class Settings:
 class BinaryFit:
     """A fitted binary model."""
 
-    posterior: Posterior
+    posterior: Posterior | SparsePosterior
     likelihood: Likelihood
     log_evidence: float
     inference: Report
@@ -65,6 +66,11 @@ class BinaryFit:
     @property
     def prior(self) -> Prior:
         return self.posterior.prior
+
+    @property
+    def start(self) -> Posterior | None:
+        """What exact inference on the same rows may start from."""
+        return self.posterior if isinstance(self.posterior, Posterior) else None
 
     @property
     def theta(self) -> Array:
@@ -202,15 +208,33 @@ def evaluate(fit: BinaryFit, theta: Array, gradient: bool) -> Value:
 
 
 def tuning_subset(
-    level: NDArray[np.intp], size: int | None, rng: np.random.RandomState
+    level: NDArray[np.intp],
+    size: int | tuple[int, ...] | None,
+    rng: np.random.RandomState,
 ) -> NDArray[np.intp] | None:
-    """Rows to tune on: None, for all, if they are few, else of every level, small levels whole."""
-    if size is None or len(level) <= size:
+    """Rows to tune on, at most so many in all, or of each level; None, for all, if they are few.
+
+    Of every level there are some, and small levels are whole.
+    """
+    if size is None:
         return None
     counts = np.bincount(level)
-    chosen, room = [], size
-    for rank, t in enumerate(np.argsort(counts, kind="stable")):
-        quota = min(counts[t], room // (len(counts) - rank))
-        chosen.append(rng.permutation(np.nonzero(level == t)[0])[:quota])
-        room -= quota
+    if isinstance(size, int):
+        quotas = _share_out(counts, size)
+    else:
+        quotas = np.minimum(counts, size[: len(counts)])
+    if (quotas >= counts).all():
+        return None
+    chosen = [
+        rng.permutation(np.nonzero(level == t)[0])[: quotas[t]]
+        for t in np.argsort(counts, kind="stable")
+    ]
     return np.sort(np.concatenate(chosen))
+
+
+def _share_out(counts: NDArray[np.intp], size: int) -> NDArray[np.intp]:
+    quotas, room = np.zeros_like(counts), size
+    for rank, t in enumerate(np.argsort(counts, kind="stable")):
+        quotas[t] = min(counts[t], room // (len(counts) - rank))
+        room -= quotas[t]
+    return quotas

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polyfid.covariances import ExactBelief, Sites
 from polyfid.data import Points
-from polyfid.linalg import Cholesky, Indefinite, jittered_root
+from polyfid.likelihoods import Likelihood
+from polyfid.linalg import Cholesky, Indefinite, jittered_root, suitable_threads
 from polyfid.prior import Prior
 
 Array = NDArray[np.float64]
@@ -20,6 +22,24 @@ BATCH_ELEMENTS = 1 << 16
 #: Of more rows than this the factor is out of cache, and batches get no shorter: it is read once a
 #: batch.
 _MANY_ROWS = 512
+
+
+class LevelPair(NamedTuple):
+    """Means, variances and covariance of the latent values of two levels, (n,) each."""
+
+    below: Array
+    above: Array
+    var_below: Array
+    var_above: Array
+    covariance: Array
+
+
+def prior_pair(prior: Prior, x: Array, lower: int, upper: int) -> tuple[list[Array], Array]:
+    """Prior variances of the latent values of two levels at the points, and their covariance."""
+    A = prior.loadings
+    variances = np.stack([np.broadcast_to(k.diagonal(x), len(x)) for k in prior.kernels])
+    own = [np.asarray(np.square(A[t]) @ variances) for t in (lower, upper)]
+    return own, np.asarray((A[lower] * A[upper]) @ variances)
 
 
 @dataclass(frozen=True)
@@ -39,6 +59,10 @@ class Posterior:
     def from_belief(cls, prior: Prior, points: Points, belief: ExactBelief) -> Posterior:
         """The posterior that a belief at the rows implies; keeps its factor, not the covariance."""
         return cls(prior, points, belief.sites, belief.alpha, belief.release_factor())
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.points)
 
     @property
     def root(self) -> Array:
@@ -73,6 +97,55 @@ class Posterior:
         # What independent noise adds to a point's own variance is not in the cross-covariance.
         joint.flat[:: len(joint) + 1] = self.prior.diagonal(new)
         return mean, joint - self.factor.gram(k.T)
+
+    def pair(self, x: Array, lower: int, upper: int) -> LevelPair:
+        """The latent values of two levels at the same points."""
+        k = [
+            self.prior.cross_covariance(Points(x, np.full(len(x), t, dtype=np.intp)), self.points)
+            for t in (lower, upper)
+        ]
+        means = [part @ self.alpha for part in k]
+        halves = [np.ascontiguousarray((part * self.root).T) for part in k]
+        solved = self.solve(halves[0])
+        own, shared = prior_pair(self.prior, x, lower, upper)
+        return LevelPair(
+            means[0],
+            means[1],
+            own[0] - np.einsum("ij,ij->j", halves[0], solved),
+            own[1] - self.factor.quadratic(halves[1]),
+            shared - np.einsum("ij,ij->j", halves[1], solved),
+        )
+
+    def variance_from(self, level: int, new: Points, likelihood: Likelihood) -> Array:
+        """Posterior variance if only rows from a level upwards had labels; their sites stay."""
+        w = self.sites.w
+        chosen = (self.points.level >= level) & (w > 0.0)
+        variance = self.prior.diagonal(new)
+        if not chosen.any():
+            return variance
+        part = Points(np.ascontiguousarray(self.points.x[chosen]), self.points.level[chosen])
+        root = np.sqrt(w[chosen])
+        B = self.prior.cross_covariance(part, part)
+        B.flat[:: len(B) + 1] = self.prior.diagonal(part)
+        B *= root * root[:, None]
+        B.flat[:: len(B) + 1] += 1.0
+        k = self.prior.cross_covariance(part, new) * root[:, None]
+        with suitable_threads(len(B)):
+            return np.asarray(variance - Cholesky(B).quadratic(k))
+
+    def check(self, likelihood: Likelihood) -> None:
+        """Refuse parts that do not fit each other: ValueError."""
+        parts = {
+            "alpha": self.alpha,
+            "w": self.sites.w,
+            "nu": self.sites.nu,
+            "weight": likelihood.weight,
+        }
+        for name, values in parts.items():
+            if values.shape != (len(self.points.x),):
+                raise ValueError(
+                    f"{name} is of shape {values.shape}, and there are {len(self.points.x)} points"
+                )
 
     def sample(self, new: Points, n_samples: int, rng: np.random.RandomState) -> Array:
         """Joint samples at the points, (m, n_samples)."""

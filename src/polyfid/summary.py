@@ -111,6 +111,7 @@ class FitReport:
         counts: NDArray[np.intp],
         notes: Sequence[str],
         feature_names: Sequence[str] | None,
+        plan: str = "",
     ) -> FitReport:
         """The report of a fit, or of one fit a class."""
         lines = [("levels" if len(levels) > 1 else "data", _levels(counts, levels, classes))]
@@ -122,6 +123,8 @@ class FitReport:
             story.append(("inference", f"{_INFERENCE[fit.scheme]}, {fit.inference}"))
             lines += [(who + head, text) for head, text in story]
             problems += [who + p for p in _problems(fit)]
+        if plan:
+            lines.append(("size", plan))
         lines += [("note", n) for n in notes]
         lines += [("warning", p) for p in problems]
         return cls(counts, not problems, tuple(problems), tuple(notes), tuple(lines))
@@ -198,8 +201,8 @@ def _story(
         lines.append(("tuning", "none: hyper-parameters as given"))
     else:
         words_ = str(fit.optimum)
-        if fit.tuned_on < len(fit.posterior.points):
-            words_ += f"; on {fit.tuned_on} of {len(fit.posterior.points)} rows"
+        if fit.tuned_on < fit.posterior.n_rows:
+            words_ += f"; on {fit.tuned_on} of {fit.posterior.n_rows} rows"
         if fit.optimum.at_bounds:
             words_ += f"\nat a bound: {', '.join(fit.optimum.at_bounds)}"
         lines.append(("tuning", words_))

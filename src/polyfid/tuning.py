@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -14,7 +14,7 @@ from scipy.optimize import Bounds, minimize
 from scipy.special import ndtr, ndtri
 from scipy.stats import qmc
 
-from polyfid.evidence import Evidence
+from polyfid.evidence import Value
 from polyfid.hyperprior import HyperPrior
 from polyfid.linalg import NotPositiveDefinite
 
@@ -24,6 +24,23 @@ Array = NDArray[np.float64]
 _HEAT_ITER = 5
 #: The cost of parameters under which there is no posterior.
 _REFUSED = 1e25
+
+
+class Objective(Protocol):
+    """What is climbed: an evidence, exact or a bound, and where its evaluations start from."""
+
+    warm: Any
+
+    @property
+    def theta(self) -> Array: ...
+
+    @property
+    def bounds(self) -> Array: ...
+
+    @property
+    def theta_names(self) -> tuple[str, ...]: ...
+
+    def __call__(self, theta: Array) -> Value: ...
 
 
 @dataclass(frozen=True)
@@ -69,7 +86,7 @@ class Optimum:
 
 
 def maximise(
-    evidence: Evidence,
+    evidence: Objective,
     hyperprior: HyperPrior,
     starts: Sequence[Array],
     max_iter: int = 200,
@@ -132,7 +149,7 @@ def _arrived(theta: Array, objective: float, other: Climb) -> bool:
 class _Climber:
     """Ascents of one objective. Cheap to send to another process."""
 
-    def __init__(self, evidence: Evidence, hyperprior: HyperPrior, tol: float) -> None:
+    def __init__(self, evidence: Objective, hyperprior: HyperPrior, tol: float) -> None:
         self.evidence, self.hyperprior, self.tol = copy.copy(evidence), hyperprior, tol
 
     def climb(self, start: Array, max_iter: int, known: Climb | None = None) -> Climb:
@@ -223,7 +240,7 @@ class _Climber:
 
 
 def spread_starts(
-    evidence: Evidence, hyperprior: HyperPrior, n_starts: int, rng: np.random.RandomState
+    evidence: Objective, hyperprior: HyperPrior, n_starts: int, rng: np.random.RandomState
 ) -> list[Array]:
     """Quasi-random starts: from the hyper-prior, or uniform in log space where it is flat."""
     bounds = evidence.bounds

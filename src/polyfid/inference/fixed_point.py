@@ -30,6 +30,8 @@ class Report:
     n_iter: int
     distance: float
     message: str
+    #: Of every pass over the rows, where there are passes: the bound on the evidence.
+    bounds: tuple[float, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.message} after {self.n_iter} steps (distance {self.distance:.1e})"

@@ -35,6 +35,7 @@ from polyfid.model import BinaryFit
 from polyfid.persistence.registry import Entry, Fields, enter, register
 from polyfid.posterior import Posterior
 from polyfid.prior import Autoregressive, Coregional
+from polyfid.sparse import Inducing, SparseBelief, SparsePosterior
 from polyfid.tuning import Climb, Optimum
 
 Array = NDArray[np.float64]
@@ -60,6 +61,7 @@ _PARTS = (
     Climb,
     Coregional,
     FidelityColumn,
+    Inducing,
     Logit,
     Member,
     Mixture,
@@ -70,6 +72,8 @@ _PARTS = (
     Report,
     Scale,
     Sites,
+    SparseBelief,
+    SparsePosterior,
 )
 _SKLEARN_KERNELS = (
     sk.ConstantKernel,

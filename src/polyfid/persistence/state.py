@@ -61,6 +61,7 @@ class ClassifierState:
     feature_names: NDArray[Any] | None
     counts: NDArray[np.intp]
     notes: list[str]
+    plan: str = ""
 
     def about(self) -> dict[str, Any]:
         """What the header of a file is to tell: figures are of the heaviest structure."""
@@ -136,17 +137,10 @@ def _check_member(member: Member, n_levels: int) -> None:
         raise ValueError(f"a prior is not of {n_levels} levels")
     if points.x.ndim != 2 or n == 0:
         raise ValueError("there are no training points")
-    rows = {
-        "level": points.level,
-        "alpha": posterior.alpha,
-        "w": posterior.sites.w,
-        "nu": posterior.sites.nu,
-        "weight": fit.likelihood.weight,
-    }
-    for name, values in rows.items():
-        if values.shape != (n,):
-            raise ValueError(f"{name} is of shape {values.shape}, and there are {n} points")
+    posterior.check(fit.likelihood)
     level = points.level
+    if level.shape != (n,):
+        raise ValueError(f"levels are of shape {level.shape}, and there are {n} points")
     if level[0] < 0 or level[-1] >= n_levels or (np.diff(level) < 0).any():
         raise ValueError("the levels of the points are not in order")
     if fit.scheme not in SCHEMES:

@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyfid.data import Points
-from polyfid.linalg import Cholesky, NotPositiveDefinite, suitable_threads
+from polyfid.linalg import NotPositiveDefinite
 from polyfid.mixture import Member, Mixture
 from polyfid.model import BinaryFit, evaluate, make_hyperprior
-from polyfid.posterior import Posterior
 from polyfid.prior import Prior
 
 Array = NDArray[np.float64]
@@ -90,29 +89,11 @@ def contributions(mixture: Mixture, levels: Sequence[Any], x: Array | None) -> A
         new = Points(at, np.full(len(at), len(levels) - 1, dtype=np.intp))
         before = start = float(posterior.prior.diagonal(new).mean())
         for t in range(len(levels) - 1, -1, -1):
-            after = min(_variance(posterior, new, t), before)
+            after = min(float(posterior.variance_from(t, new, m.fit.likelihood).mean()), before)
             total[t] += m.weight * (before - after) / start
             before = after
         total[-1] += m.weight * before / start
     return total / total.sum()
-
-
-def _variance(posterior: Posterior, new: Points, level: int) -> float:
-    """Mean posterior variance if only rows from a level upwards had labels; their sites stay."""
-    rows, w = posterior.points, posterior.sites.w
-    chosen = (rows.level >= level) & (w > 0.0)
-    prior_variance = posterior.prior.diagonal(new)
-    if not chosen.any():
-        return float(prior_variance.mean())
-    part = Points(np.ascontiguousarray(rows.x[chosen]), rows.level[chosen])
-    root = np.sqrt(w[chosen])
-    B = posterior.prior.cross_covariance(part, part)
-    B.flat[:: len(B) + 1] = posterior.prior.diagonal(part)
-    B *= root * root[:, None]
-    B.flat[:: len(B) + 1] += 1.0
-    k = posterior.prior.cross_covariance(part, new) * root[:, None]
-    with suitable_threads(len(B)):
-        return float((prior_variance - Cholesky(B).quadratic(k)).mean())
 
 
 def _some(x: Array) -> Array:

@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri, owens_t
 from scipy.stats import qmc
 
-from polyfid.data import Points
-from polyfid.mixture import Mixture
-from polyfid.posterior import Posterior
+from polyfid.mixture import Member, Mixture
+from polyfid.posterior import prior_pair
 
 Array = NDArray[np.float64]
 
@@ -46,7 +45,8 @@ class Difference(NamedTuple):
 
 def difference(model: Any, x: Array, lower: int, upper: int, place: int) -> Difference:
     """How two levels differ at rows of a fitted MultiFidelityClassifier; delta is of one class."""
-    size = max(1, _BATCH_ELEMENTS // max(_DRAWS, int(model.report_.counts.sum())))
+    n = max(len(mixture.best.fit.posterior.points) for mixture in model._mixtures)
+    size = max(1, _BATCH_ELEMENTS // max(_DRAWS, n))
     parts = []
     for start in range(0, len(x), size):
         rows = x[start : start + size]
@@ -60,32 +60,20 @@ def difference(model: Any, x: Array, lower: int, upper: int, place: int) -> Diff
 
 
 def _pairs(mixture: Mixture, x: Array, lower: int, upper: int) -> list[Pair]:
-    return [
-        _joint(m.fit.posterior, np.ascontiguousarray(m.features(x)), lower, upper, m.weight)
-        for m in mixture.members
-    ]
+    return [_joint(m, np.ascontiguousarray(m.features(x)), lower, upper) for m in mixture.members]
 
 
-def _joint(posterior: Posterior, x: Array, lower: int, upper: int, weight: float) -> Pair:
-    prior, A = posterior.prior, posterior.prior.loadings
-    variances = np.stack([np.broadcast_to(k.diagonal(x), len(x)) for k in prior.kernels])
-    means, halves = [], []
-    for t in (lower, upper):
-        points = Points(x, np.full(len(x), t, dtype=np.intp))
-        k = prior.cross_covariance(points, posterior.points)
-        means.append(k @ posterior.alpha)
-        halves.append(np.ascontiguousarray((k * posterior.root).T))
-    solved = posterior.solve(halves[0])
-    shared = (A[lower] * A[upper]) @ variances
-    own = [np.square(A[t]) @ variances for t in (lower, upper)]
-    floor = np.finfo(float).tiny
+def _joint(m: Member, x: Array, lower: int, upper: int) -> Pair:
+    posterior, floor = m.fit.posterior, np.finfo(float).tiny
+    pair = posterior.pair(x, lower, upper)
+    own, shared = prior_pair(posterior.prior, x, lower, upper)
     return Pair(
-        weight,
-        means[0],
-        means[1],
-        np.maximum(own[0] - np.einsum("ij,ij->j", halves[0], solved), floor),
-        np.maximum(own[1] - posterior.factor.quadratic(halves[1]), floor),
-        shared - np.einsum("ij,ij->j", halves[1], solved),
+        m.weight,
+        pair.below,
+        pair.above,
+        np.maximum(pair.var_below, floor),
+        np.maximum(pair.var_above, floor),
+        pair.covariance,
         shared / np.maximum(own[0], floor),
     )
 

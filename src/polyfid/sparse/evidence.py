@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -85,6 +86,8 @@ class SparseEvidence:
         self.prior, self.rows, self.inducing = prior, rows, inducing
         self.tol, self.max_iter = tol, max_iter
         self.warm: SparseBelief | None = None
+        #: Told of every pass.
+        self.watch: Callable[[SparseFixed], None] | None = None
 
     @property
     def points(self) -> Points:
@@ -121,7 +124,7 @@ class SparseEvidence:
             return self.rows.reduce(ValuePass(View(basis, belief), theta[cut:]))
 
         start = SparseBelief.prior(basis.total) if self.warm is None else self.warm
-        fixed = run(look, start, self.tol, self.max_iter)
+        fixed = run(look, start, self.tol, self.max_iter, self.watch)
         self.warm = fixed.belief
         return basis, fixed
 

@@ -12,19 +12,19 @@ from polyfid.sparse.sums import Sums
 
 #: What the bound may lose in a step by rounding, relative to its size.
 _ROUNDING = 1e-12
+_UNDER_WAY = "not converged: under way"
 
 
 @dataclass(frozen=True)
 class SparseFixed:
     """A fixed point (or the last state reached), the sums under it, and how it was found.
 
-    ``bounds`` has the bound of every pass, those of steps that were undone among them.
+    ``report.bounds`` has the bound of every pass, those of steps that were undone among them.
     """
 
     belief: SparseBelief
     sums: Sums
     bound: float
-    bounds: tuple[float, ...]
     report: Report
 
 
@@ -33,6 +33,7 @@ def run(
     start: SparseBelief,
     tol: float = 1e-4,
     max_iter: int = 100,
+    watch: Callable[[SparseFixed], None] | None = None,
 ) -> SparseFixed:
     """Natural-gradient ascent of the bound: a step that lowers it is undone and halved.
 
@@ -42,9 +43,17 @@ def run(
     start : the belief to begin with.
     tol : how far, in standard deviations, the belief may be from the one that the rows call for.
     max_iter : passes.
+    watch : told of the state that every pass leaves.
     """
     now = _State.at(start, look)
     bounds, step, message = [now.bound], 1.0, "converged"
+
+    def state(message: str) -> SparseFixed:
+        report = Report(message == "converged", len(bounds), now.distance, message, tuple(bounds))
+        return SparseFixed(now.belief, now.sums, now.bound, report)
+
+    if watch is not None:
+        watch(state(_UNDER_WAY))
     while now.distance > tol:
         if len(bounds) >= max_iter:
             message = f"not converged: {max_iter} passes were not enough"
@@ -58,8 +67,9 @@ def run(
             now, step = trial, min(2.0 * step, 1.0)
         else:
             step *= 0.5
-    report = Report(message == "converged", len(bounds), now.distance, message)
-    return SparseFixed(now.belief, now.sums, now.bound, tuple(bounds), report)
+        if watch is not None:
+            watch(state(_UNDER_WAY))
+    return state(message)
 
 
 @dataclass(frozen=True)

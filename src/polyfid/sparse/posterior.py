@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyfid.data import Points
+from polyfid.likelihoods import Likelihood
 from polyfid.linalg import jittered_root
+from polyfid.posterior import LevelPair, prior_pair
 from polyfid.prior import Prior
 from polyfid.sparse.belief import SparseBelief
 from polyfid.sparse.inducing import Basis, Inducing, Seen, pieces
@@ -54,6 +56,8 @@ class SparsePosterior:
     prior: Prior
     inducing: Inducing
     belief: SparseBelief
+    points: Points = field(default_factory=lambda: Points(np.empty((0, 0)), np.empty(0, np.intp)))
+    n_rows: int = 0
 
     @cached_property
     def basis(self) -> Basis:
@@ -82,6 +86,50 @@ class SparsePosterior:
         joint.flat[:: len(joint) + 1] = self.prior.diagonal(new)
         joint -= Phi @ Phi.T - Phi @ self.belief.covariance @ Phi.T
         return Phi @ self.belief.mean, joint
+
+    def pair(self, x: Array, lower: int, upper: int) -> LevelPair:
+        """The latent values of two levels at the same points."""
+        Phi = [
+            self.basis.features(Points(x, np.full(len(x), t, dtype=np.intp)))
+            for t in (lower, upper)
+        ]
+        # S - I: what labels take away.
+        change = [part @ self.belief.covariance - part for part in Phi]
+        own, shared = prior_pair(self.prior, x, lower, upper)
+        return LevelPair(
+            Phi[0] @ self.belief.mean,
+            Phi[1] @ self.belief.mean,
+            own[0] + np.einsum("ij,ij->i", change[0], Phi[0]),
+            own[1] + np.einsum("ij,ij->i", change[1], Phi[1]),
+            shared + np.einsum("ij,ij->i", change[0], Phi[1]),
+        )
+
+    def variance_from(self, level: int, new: Points, likelihood: Likelihood) -> Array:
+        """Posterior variance if only rows from a level upwards had labels; their sites stay.
+
+        An estimate: the rows that were kept stand for all, with the weights of their likelihood.
+        """
+        rows = np.flatnonzero(self.points.level >= level)
+        if not len(rows):
+            return self.prior.diagonal(new)
+        part = Points(self.points.x[rows], self.points.level[rows])
+        expected = likelihood.take(rows).expectations(*self.mean_and_variance(part))
+        Phi = self.basis.features(part)
+        gram = (Phi.T * np.maximum(-expected.second, 0.0)) @ Phi
+        belief = SparseBelief(gram, np.zeros(len(gram)))
+        return replace(self, belief=belief).mean_and_variance(new)[1]
+
+    def check(self, likelihood: Likelihood) -> None:
+        """Refuse parts that do not fit each other: ValueError."""
+        m, n = self.inducing.total, len(self.points.x)
+        if self.belief.gram.shape != (m, m) or self.belief.linear.shape != (m,):
+            raise ValueError(f"a belief is not of {m} inducing points")
+        if len(self.inducing.z) != len(self.prior.kernels):
+            raise ValueError("there is not one set of inducing points a process")
+        if any(z.ndim != 2 or z.shape[1] != self.points.x.shape[1] for z in self.inducing.z):
+            raise ValueError("inducing points do not have the columns of the points")
+        if likelihood.weight.shape != (n,):
+            raise ValueError(f"there are {n} points and weights {likelihood.weight.shape}")
 
     def sample(self, new: Points, n_samples: int, rng: np.random.RandomState) -> Array:
         """Joint samples at the points, (m, n_samples)."""

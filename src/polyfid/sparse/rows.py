@@ -41,10 +41,6 @@ class Rows(Protocol):
     @property
     def likelihood(self) -> Likelihood: ...
 
-    def blocks(self) -> Iterator[Block]:
-        """All rows, block by block, in the same order every time."""
-        ...
-
     def reduce(self, function: Callable[[Points, Likelihood], Sum]) -> Sum:
         """The sum of a function of every block, added in the order of the blocks."""
         ...
@@ -93,8 +89,8 @@ class MemoryRows:
 
 
 def add_up(
-    blocks: Iterator[Block],
-    function: Callable[[Points, Likelihood], Sum],
+    blocks: Iterator[tuple[Any, ...]],
+    function: Callable[..., Sum],
     n_threads: int | None = None,
 ) -> Sum:
     """Add a function of all blocks in threads, with no more blocks in memory than there is work.
@@ -112,8 +108,8 @@ def add_up(
         total = term if total is None else total + term
 
     with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(n_threads) as pool:
-        for points, likelihood in blocks:
-            waiting.append(pool.submit(function, points, likelihood))
+        for block in blocks:
+            waiting.append(pool.submit(function, *block))
             if len(waiting) > n_threads:
                 collect()
         while waiting:

@@ -1,0 +1,231 @@
+"""Fitting to many rows: structure from a few, hyper-parameters from a sample, posterior from all.
+
+A sample of the rows is in memory, of which a few find the structure and a good start, by exact
+inference. The bound of the whole sample tunes the hyper-parameters, and passes over all rows,
+wherever they are, give the posterior.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyfid.data import Points
+from polyfid.evidence import Evidence
+from polyfid.features import AsGiven, FeatureMap, Standardised
+from polyfid.inference import SCHEMES, Report
+from polyfid.likelihoods import Likelihood
+from polyfid.linalg import suitable_threads
+from polyfid.mixture import Member
+from polyfid.model import BinaryFit, Settings, make_hyperprior, make_prior, tune, tuning_subset
+from polyfid.prior import Prior
+from polyfid.sparse import (
+    Inducing,
+    MemoryRows,
+    SparseBelief,
+    SparseEvidence,
+    SparseFixed,
+    SparsePosterior,
+    choose,
+)
+from polyfid.sparse import Rows as Source
+from polyfid.structures import Rows, learn, learns_structure
+from polyfid.tuning import Optimum, maximise
+
+Array = NDArray[np.float64]
+
+#: Rows from which structure and start are learnt, by exact inference.
+N_FEW = 1500
+#: Rows that a posterior keeps, to show what rows are like.
+N_KEPT = 2000
+#: How far a belief may be from its fixed point, in standard deviations: while tuning, and in the
+#: end. Half the square of it is what the bound lacks.
+TUNING_TOL, FINAL_TOL = 0.2, 0.05
+#: Of the climb under the bound, relative to its size.
+CLIMB_TOL = 1e-3
+MAX_PASSES = 50
+
+#: The rows as a model sees them that has these features and a likelihood of this kind.
+RowsFor = Callable[[FeatureMap, Likelihood], Source]
+#: Told of every pass: what there is of the fit, and the bounds of the passes so far.
+Watch = Callable[[Member, Sequence[float]], None]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Rows to tune on, and what they stand for.
+
+    Parameters
+    ----------
+    rows : the rows, sorted by level.
+    weight : multiplicities of the rows, (n,).
+    stands_for : rows of all that one row of the sample stands for, by level, (n_levels,).
+    """
+
+    rows: Rows
+    weight: Array
+    stands_for: Array
+
+    def few(self, rng: np.random.RandomState) -> tuple[Rows, Array]:
+        """Some of the rows and their weights."""
+        index = tuning_subset(self.rows.level, N_FEW, rng)
+        if index is None:
+            return self.rows, self.weight
+        return self.rows.take(index), self.weight[index]
+
+
+@dataclass(frozen=True)
+class _Start:
+    """A structure with hyper-parameters to begin with, and whether it was learnt or given."""
+
+    name: str
+    features: FeatureMap
+    prior: Prior
+    likelihood: Likelihood
+    optimum: Optimum | None
+
+
+def fit_many(
+    sample: Sample,
+    rows_for: RowsFor,
+    n_inducing: Sequence[int],
+    standardize: bool,
+    n_levels: int,
+    settings: Settings,
+    rng: np.random.RandomState,
+    before: Member | None = None,
+    watch: Watch | None = None,
+) -> Member:
+    """Fit one binary model to many rows.
+
+    Parameters
+    ----------
+    sample : Sample
+    rows_for : from features and a likelihood to all rows.
+    n_inducing : points of each latent process, at most.
+    standardize : whether features may be rescaled and warped.
+    n_levels, settings, rng
+    before : a fit of such rows to go on from.
+    watch : told of every pass.
+    """
+    if before is None:
+        start = _find_start(sample, standardize, n_levels, settings, rng)
+    else:
+        start = _go_on_from(before, sample.rows.likelihood)
+    points = Points(np.ascontiguousarray(start.features(sample.rows.x)), sample.rows.level)
+    inducing = _inducing(before) or choose(points, start.prior, n_inducing, random_state=rng)
+    tuning = MemoryRows(points, start.likelihood)
+    evidence = SparseEvidence(start.prior, tuning, inducing, TUNING_TOL, MAX_PASSES)
+    optimum = start.optimum
+    if settings.optimise and len(evidence.theta):
+        hyperprior = make_hyperprior(start.prior, start.likelihood, points, settings.weak_prior)
+        tol = max(settings.tol, CLIMB_TOL)
+        optimum = maximise(evidence, hyperprior, [evidence.theta], settings.max_iter, tol)
+    theta = evidence.theta if optimum is None else optimum.theta
+    prior, likelihood = evidence.at(theta)
+
+    story = _Story(start.name, start.features, prior, likelihood, inducing, points, optimum)
+    full = SparseEvidence(
+        prior, rows_for(start.features, likelihood), inducing, FINAL_TOL, MAX_PASSES
+    )
+    full.warm = _belief(before) or _expand(full, tuning, likelihood, sample)
+    if watch is not None:
+        watch(story.member(full.warm, None), ())
+        full.watch = lambda fixed: watch(story.member(fixed.belief, fixed), fixed.report.bounds)
+    _, fixed = full.fixed(full.theta)
+    return story.member(fixed.belief, fixed)
+
+
+def _find_start(
+    sample: Sample,
+    standardize: bool,
+    n_levels: int,
+    settings: Settings,
+    rng: np.random.RandomState,
+) -> _Start:
+    """Structure and hyper-parameters from a few of the rows, by exact inference."""
+    few, weight = sample.few(rng)
+    if learns_structure(settings, sample.rows.likelihood):
+        with suitable_threads(len(few.level)):
+            best = learn(few, weight, standardize, n_levels, settings, rng).best
+        # The same kind of map, learnt from more rows.
+        features = type(best.features).of(sample.rows.x, sample.weight) or best.features
+        if features(few.x[:1]).shape != best.features(few.x[:1]).shape:
+            features = best.features
+        return _Start(best.name, features, best.fit.prior, sample.rows.likelihood, best.fit.optimum)
+    kind = Standardised if standardize else AsGiven
+    features = kind.of(sample.rows.x, sample.weight)
+    points = Points(np.ascontiguousarray(features(few.x)), few.level)
+    prior = make_prior(settings, points.x.shape[1], n_levels)
+    name = "kernel as given"
+    evidence = Evidence(prior, few.likelihood, points, SCHEMES[settings.inference])
+    if not settings.optimise or not len(evidence.theta):
+        return _Start(name, features, prior, sample.rows.likelihood, None)
+    with suitable_threads(len(points)):
+        optimum = tune(evidence, settings, rng)
+    cut = len(prior.theta)
+    likelihood = sample.rows.likelihood.with_theta(optimum.theta[cut:])
+    return _Start(name, features, prior.with_theta(optimum.theta[:cut]), likelihood, optimum)
+
+
+def _go_on_from(before: Member, likelihood: Likelihood) -> _Start:
+    fit = before.fit
+    theta = fit.theta[len(fit.prior.theta) :]
+    return _Start(
+        before.name, before.features, fit.prior, likelihood.with_theta(theta), fit.optimum
+    )
+
+
+def _inducing(before: Member | None) -> Inducing | None:
+    return getattr(before.fit.posterior, "inducing", None) if before else None
+
+
+def _belief(before: Member | None) -> SparseBelief | None:
+    return getattr(before.fit.posterior, "belief", None) if before else None
+
+
+def _expand(
+    full: SparseEvidence, tuning: MemoryRows, likelihood: Likelihood, sample: Sample
+) -> SparseBelief:
+    """What all rows may say: the rows of the sample, each for as many as it stands for."""
+    scaled = likelihood.times(sample.stands_for[sample.rows.level])
+    rows = MemoryRows(tuning.points, scaled)
+    evidence = SparseEvidence(full.prior, rows, full.inducing, TUNING_TOL, MAX_PASSES)
+    return evidence.fixed(evidence.theta)[1].belief
+
+
+@dataclass(frozen=True)
+class _Story:
+    """What is known of a fit before its posterior is."""
+
+    name: str
+    features: FeatureMap
+    prior: Prior
+    likelihood: Likelihood
+    inducing: Inducing
+    points: Points
+    optimum: Optimum | None
+
+    def member(self, belief: SparseBelief, fixed: SparseFixed | None) -> Member:
+        """The fit with a belief, of which more is known after a pass under it."""
+        if fixed is None:
+            report = Report(False, 0, np.inf, "not converged: no pass over all rows was made")
+            bound, n_rows = np.nan, len(self.points)
+        else:
+            report, bound, n_rows = fixed.report, fixed.bound, fixed.sums.n_rows
+        keep = np.linspace(0, len(self.points) - 1, min(N_KEPT, len(self.points))).astype(np.intp)
+        kept = Points(self.points.x[keep], self.points.level[keep])
+        fit = BinaryFit(
+            SparsePosterior(self.prior, self.inducing, belief, kept, n_rows),
+            self.likelihood.take(keep),
+            bound,
+            report,
+            self.optimum,
+            self.prior.theta_names + self.likelihood.theta_names,
+            len(self.points),
+            "variational",
+        )
+        return Member(self.name, self.features, fit)
