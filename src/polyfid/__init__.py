@@ -10,6 +10,7 @@ from polyfid._version import __version__
 
 if TYPE_CHECKING:
     from polyfid.baselines import Pooled, Stacked, TrustedOnly
+    from polyfid.blocks import ArrayBlocks
     from polyfid.classifier import MultiFidelityClassifier
     from polyfid.data import stack_levels
     from polyfid.evaluation import evaluate
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from polyfid.saved import load
 
 __all__ = [
+    "ArrayBlocks",
     "MultiFidelityClassifier",
     "Pooled",
     "Stacked",
@@ -31,6 +33,7 @@ __all__ = [
 
 # Imported when they are asked for: `polyfid --help` need not wait for scikit-learn.
 _HOMES = {
+    "ArrayBlocks": "blocks",
     "MultiFidelityClassifier": "classifier",
     "Pooled": "baselines",
     "Stacked": "baselines",

@@ -75,8 +75,11 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
         that are given, and EP where structure or label noise is learnt (for a structure: up to 2000
         rows and where EP converges, else Laplace). Structures are tuned with Laplace, and the
         posterior of each is then found by the scheme.
-    n_inducing : "auto" or None
-        Inference is exact.
+    n_inducing : "auto", None, int, or sequence of int
+        Inducing points of each latent process, through which all rows see it (variational
+        inference): the work then grows with the number of rows, not with its cube. "auto": none
+        while exact inference is cheaper and fits in memory; None: never; a number, or one a process.
+        What was chosen, and what it was thought to cost, is said in ``report_``.
     prior : {"weak", None}
         Prior on the hyper-parameters. "weak" knows the number of features and the spread of
         the data; None is type-II maximum likelihood within the bounds.
@@ -105,9 +108,14 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
         the top level is taken to be right; or a sequence of known flip rates, one a level), or with
         a sensitivity and a specificity an annotator ("annotator", learnt; see `fit`). Needs
         ``inference="ep"`` or ``"variational"``.
-    n_tuning : int or None
-        With more rows than this, hyper-parameters are tuned on a sample (of all levels, small
-        ones whole); the posterior uses all rows. None: always all.
+    n_tuning : "auto", int, dict or None
+        Hyper-parameters are tuned on a sample of the rows if there are more than this, small levels
+        whole; the posterior uses all rows. "auto": 3000 rows, or 20 000 with inducing points; a
+        dictionary says how many of each level; None: always all.
+    warm_start : bool
+        Go on from the last fit, whole or interrupted, if it was of the same levels, classes and
+        number of features, and if inducing points are used: hyper-parameters and belief begin
+        where it ended. An exact fit always begins anew.
     n_jobs : int, optional
         Processes for structures or starts, or for classes if there are more than two.
     random_state : int, RandomState or None
