@@ -49,11 +49,8 @@ class ArrayBlocks:
                     f"{name} has {len(values)} entries and X has {len(X)} rows; they must have "
                     "equal length"
                 )
-        if sample_weight is not None:
-            parts = (X, y, fidelity, sample_weight)
-        else:
-            parts = (X, y) if fidelity is None else (X, y, fidelity)
-        self._parts, self._rows = parts, int(rows)
+        n_parts = 4 if sample_weight is not None else 2 if fidelity is None else 3
+        self._parts, self._rows = tuple(given.values())[:n_parts], int(rows)
 
     def __len__(self) -> int:
         return -(-len(self._parts[0]) // self._rows)

@@ -78,8 +78,8 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
     n_inducing : "auto", None, int, or sequence of int
         Inducing points of each latent process, through which all rows see it (variational
         inference): the work then grows with the number of rows, not with its cube. "auto": none
-        while exact inference is cheaper and fits in memory; None: never; a number, or one a process.
-        What was chosen, and what it was thought to cost, is said in ``report_``.
+        while exact inference is cheaper and fits in memory; None: never; a number, or one a
+        process. What was chosen, and what it was thought to cost, is said in ``report_``.
     prior : {"weak", None}
         Prior on the hyper-parameters. "weak" knows the number of features and the spread of
         the data; None is type-II maximum likelihood within the bounds.
