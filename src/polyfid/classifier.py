@@ -394,6 +394,16 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
         self, task: Task, rows: NDArray[np.intp], n_features: int, in_memory: bool = True
     ) -> Plan:
         """Exact or sparse; said before the work begins, if asked to."""
+        if self.n_inducing is None and not in_memory:
+            raise ValueError(
+                "n_inducing=None asks for exact inference, and rows in blocks are not in memory; "
+                'use n_inducing="auto" or a number'
+            )
+        if self.inference not in ("auto", "variational") and not in_memory:
+            raise ValueError(
+                f"rows in blocks go with variational inference only; use inference="
+                f'"variational" or "auto" instead of {self.inference!r}'
+            )
         support = make_prior(task.settings, n_features, task.n_levels).support
         plan = make_plan(
             read_n_inducing(self.n_inducing, self.inference, support.shape[1]),

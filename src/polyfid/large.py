@@ -18,7 +18,7 @@ from polyfid.evidence import Evidence
 from polyfid.features import AsGiven, FeatureMap, Standardised
 from polyfid.inference import SCHEMES, Report
 from polyfid.likelihoods import Likelihood
-from polyfid.linalg import suitable_threads
+from polyfid.linalg import NotPositiveDefinite, suitable_threads
 from polyfid.mixture import Member
 from polyfid.model import BinaryFit, Settings, make_hyperprior, make_prior, tune, tuning_subset
 from polyfid.prior import Prior
@@ -41,9 +41,10 @@ Array = NDArray[np.float64]
 N_FEW = 1500
 #: Rows that a posterior keeps, to show what rows are like.
 N_KEPT = 2000
-#: How far a belief may be from its fixed point, in standard deviations: while tuning, and in the
-#: end. Half the square of it is what the bound lacks.
-TUNING_TOL, FINAL_TOL = 0.2, 0.05
+#: How far a belief may be from its fixed point, in standard deviations, while tuning and in the
+#: end: half the square of it is what the bound lacks. Passes over very many rows are dear.
+TUNING_TOL, FINAL_TOL, ROUGH_TOL = 0.2, 1e-5, 0.02
+N_ROUGH = 100_000
 #: Of the climb under the bound, relative to its size.
 CLIMB_TOL = 1e-3
 MAX_PASSES = 50
@@ -128,13 +129,13 @@ def fit_many(
     prior, likelihood = evidence.at(theta)
 
     story = _Story(start.name, start.features, prior, likelihood, inducing, points, optimum)
-    full = SparseEvidence(
-        prior, rows_for(start.features, likelihood), inducing, FINAL_TOL, MAX_PASSES
-    )
+    n_rows = float(sample.stands_for[sample.rows.level].sum())
+    tol = FINAL_TOL if n_rows <= N_ROUGH else ROUGH_TOL
+    full = SparseEvidence(prior, rows_for(start.features, likelihood), inducing, tol, MAX_PASSES)
     full.warm = _belief(before) or _expand(full, tuning, likelihood, sample)
     if watch is not None:
         watch(story.member(full.warm, None), ())
-        full.watch = lambda fixed: watch(story.member(fixed.belief, fixed), fixed.report.bounds)
+        full.watch = lambda fixed: watch(story.member(_next(fixed), fixed), fixed.report.bounds)
     _, fixed = full.fixed(full.theta)
     return story.member(fixed.belief, fixed)
 
@@ -185,6 +186,16 @@ def _inducing(before: Member | None) -> Inducing | None:
 
 def _belief(before: Member | None) -> SparseBelief | None:
     return getattr(before.fit.posterior, "belief", None) if before else None
+
+
+def _next(fixed: SparseFixed) -> SparseBelief:
+    """The belief that the last pass calls for, or the one it began with where that is none."""
+    target = fixed.sums.target
+    try:
+        target.mean  # noqa: B018
+    except NotPositiveDefinite:
+        return fixed.belief
+    return target
 
 
 def _expand(

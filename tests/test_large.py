@@ -1,0 +1,289 @@
+"""Many rows behind the estimator: inducing points, rows in blocks, plans, warm starts."""
+
+import numpy as np
+import pytest
+
+import polyfid
+from polyfid import ArrayBlocks, MultiFidelityClassifier
+from polyfid.datasets import make_cokriging
+from polyfid.kernels import RBF, Categorical, White
+from polyfid.planning import make_plan
+
+TWO = [[True, False], [True, True]]
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_cokriging(400, 80, 2, n_test=400, labels="sigmoid", random_state=3)
+
+
+def sparse(**changes):
+    given = {"kernel": 3.0 * RBF(0.8), "n_inducing": (60, 30), "random_state": 0}
+    return MultiFidelityClassifier(**{**given, **changes})
+
+
+def log_loss(model, data):
+    p = model.predict_proba(data.test_data)[:, 1]
+    return -np.mean(np.log(np.where(data.test_target == 1, p, 1.0 - p)))
+
+
+def test_as_many_inducing_points_as_rows_are_exact(data):
+    rows = slice(320, 480)
+    X, y, fidelity = data.data[rows], data.target[rows], data.fidelity[rows]
+    given = {"kernel": 3.0 * RBF(0.8), "inference": "variational", "optimizer": None}
+    exact = MultiFidelityClassifier(**given, n_inducing=None).fit(X, y, fidelity=fidelity)
+    many = MultiFidelityClassifier(**given, n_inducing=160).fit(X, y, fidelity=fidelity)
+    np.testing.assert_allclose(
+        many.predict_proba(data.test_data), exact.predict_proba(data.test_data), atol=1e-6
+    )
+    value = exact.log_marginal_likelihood_value_
+    assert many.log_marginal_likelihood_value_ == pytest.approx(value, abs=1e-6)
+
+
+def test_inducing_points_come_near_exact_inference(data):
+    model = sparse().fit(data.data, data.target, fidelity=data.fidelity)
+    exact = sparse(n_inducing=None, inference="variational")
+    exact.fit(data.data, data.target, fidelity=data.fidelity)
+    assert log_loss(model, data) < log_loss(exact, data) + 0.01
+    assert model.converged_
+    assert "60 + 30 inducing points" in str(model.report_)
+    bounds = model._fits[0].inference.bounds
+    assert len(bounds) >= 2
+    assert bounds[-1] == pytest.approx(model.log_marginal_likelihood_value_)
+
+
+def test_order_of_rows_and_repeats_do_not_matter(data):
+    X, y, fidelity = data.data, data.target, data.fidelity
+    given = {"optimizer": None}
+    one = sparse(**given).fit(X, y, fidelity=fidelity)
+    order = np.random.RandomState(0).permutation(len(X))
+    other = sparse(**given).fit(X[order], y[order], fidelity=fidelity[order])
+    np.testing.assert_allclose(
+        one.predict_proba(data.test_data), other.predict_proba(data.test_data), atol=1e-10
+    )
+    twice = sparse(**given).fit(
+        np.concatenate([X, X]), np.concatenate([y, y]), fidelity=np.concatenate([fidelity] * 2)
+    )
+    weighted = sparse(**given).fit(X, y, fidelity=fidelity, sample_weight=np.full(len(X), 2.0))
+    np.testing.assert_allclose(
+        twice.predict_proba(data.test_data), weighted.predict_proba(data.test_data), atol=1e-10
+    )
+
+
+def test_number_of_threads_does_not_matter(data):
+    one, two = (
+        sparse(n_jobs=n, optimizer=None).fit(data.data, data.target, fidelity=data.fidelity)
+        for n in (1, 2)
+    )
+    assert (one.predict_proba(data.test_data) == two.predict_proba(data.test_data)).all()
+
+
+@pytest.mark.parametrize("n_rows", [100, 480])
+def test_blocks_say_what_rows_in_memory_say(data, n_rows):
+    blocks = ArrayBlocks(data.data, data.target, data.fidelity, rows=n_rows)
+    streamed = sparse().fit_blocks(blocks)
+    model = sparse().fit(data.data, data.target, fidelity=data.fidelity)
+    assert streamed.levels_ == model.levels_
+    np.testing.assert_array_equal(streamed.report_.counts, model.report_.counts)
+    # The sample to tune on is all rows in both cases, the inducing points are not the same.
+    assert log_loss(streamed, data) == pytest.approx(log_loss(model, data), abs=0.02)
+
+
+def test_blocks_from_files_in_memory_maps_and_functions(data, tmp_path):
+    paths = {name: tmp_path / f"{name}.npy" for name in ("X", "y", "fidelity")}
+    for path, values in zip(paths.values(), (data.data, data.target, data.fidelity), strict=True):
+        np.save(path, values)
+    maps = [np.load(path, mmap_mode="r") for path in paths.values()]
+    given = {"optimizer": None}
+    mapped = sparse(**given).fit_blocks(ArrayBlocks(*maps, rows=300))
+
+    def read():
+        for start in range(0, 480, 300):
+            part = slice(start, start + 300)
+            yield data.data[part], data.target[part], data.fidelity[part]
+
+    called = sparse(**given).fit_blocks(read)
+    assert (mapped.predict_proba(data.test_data) == called.predict_proba(data.test_data)).all()
+
+
+def test_levels_and_classes_may_be_missing_from_blocks(data):
+    names = np.array(["crowd", "expert"])[data.fidelity]
+    labels = np.array(["no", "yes"])[data.target]
+    order = np.argsort(data.target, kind="stable")
+    blocks = [(data.data[part], labels[part], names[part]) for part in np.array_split(order, 4)]
+    model = sparse(optimizer=None, levels=["crowd", "expert"]).fit_blocks(
+        [*blocks, (np.empty((0, 2)), [], [])]
+    )
+    assert model.levels_ == ("crowd", "expert")
+    assert model.classes_.tolist() == ["no", "yes"]
+    assert log_loss(model, data) < 0.6
+
+
+def test_weights_in_blocks(data):
+    X, y, fidelity = data.data, data.target, data.fidelity
+    half = np.arange(len(X)) % 2 == 0
+    given = {"optimizer": None}
+    weighted = sparse(**given).fit_blocks(
+        ArrayBlocks(X, y, fidelity, np.where(half, 1.0, 0.0), rows=200)
+    )
+    alone = sparse(**given).fit_blocks([(X[half], y[half], fidelity[half])])
+    assert weighted.report_.counts.sum() == half.sum()
+    assert log_loss(weighted, data) == pytest.approx(log_loss(alone, data), abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "words"),
+    [
+        ((b for b in []), "several times"),
+        (3, "several times"),
+        ([], "no rows"),
+        ([np.zeros((3, 2))], "block 0 must be"),
+        ([(np.zeros((3, 2)), [0, 1])], "equal length"),
+        ([(np.zeros((3, 2)), [0, 0, 0])], "one class only"),
+        ([(np.zeros((2, 2)), [0, 1]), (np.zeros((2, 3)), [0, 1])], "features"),
+        ([(np.full((2, 2), np.nan), [0, 1])], "NaN"),
+    ],
+)
+def test_blocks_that_cannot_be_used(blocks, words):
+    with pytest.raises(ValueError, match=words):
+        sparse().fit_blocks(blocks)
+
+
+def test_blocks_that_change_are_noticed(data):
+    labels = [["a", "b"], ["a", "c"]]
+
+    def read():
+        yield data.data[:2], labels[0]
+        labels.reverse()
+
+    with pytest.raises(ValueError, match="whenever they are read"):
+        sparse(optimizer=None, n_inducing=2).fit_blocks(read)
+
+
+def test_parameters_that_blocks_cannot_have(data):
+    blocks = ArrayBlocks(data.data, data.target, data.fidelity)
+    for changes, words in (
+        ({"fidelity_feature": 0}, "third part"),
+        ({"label_noise": "annotator"}, "in memory"),
+        ({"n_tuning": None}, "all rows"),
+        ({"inference": "laplace"}, "variational"),
+        ({"n_inducing": None}, "blocks"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            sparse(**changes).fit_blocks(blocks)
+
+
+@pytest.mark.parametrize("n_inducing", [0, -1, 2.5, "many", (10,), (10, 0), [10, 10, 10]])
+def test_numbers_of_inducing_points_that_make_no_sense(data, n_inducing):
+    with pytest.raises(ValueError, match="n_inducing must be"):
+        sparse(n_inducing=n_inducing).fit(data.data, data.target, fidelity=data.fidelity)
+
+
+def test_rows_to_tune_on_by_level(data):
+    model = sparse(n_tuning={0: 200, 1: 50}).fit(data.data, data.target, fidelity=data.fidelity)
+    assert model._fits[0].tuned_on == 250
+    assert "on 250 of 480 rows" in str(model.report_)
+    with pytest.raises(ValueError, match="unknown level 'x'"):
+        sparse(n_tuning={"x": 3}).fit(data.data, data.target, fidelity=data.fidelity)
+    with pytest.raises(ValueError, match="n_tuning"):
+        sparse(n_tuning=0).fit(data.data, data.target, fidelity=data.fidelity)
+
+
+def test_the_default_learns_a_structure_for_many_rows(data):
+    model = MultiFidelityClassifier(n_inducing=(40, 20), n_tuning=300, random_state=0)
+    model.fit(data.data, data.target, fidelity=data.fidelity)
+    assert len(model.structures_) == 1
+    assert log_loss(model, data) < 0.55
+
+
+def test_three_classes_and_categories():
+    rng = np.random.RandomState(0)
+    X = np.column_stack([rng.uniform(-1, 1, 400), rng.randint(3, size=400)])
+    y = np.where(X[:, 1] == 2, "c", np.where(X[:, 0] > 0, "a", "b"))
+    kernel = 3.0 * RBF(0.5, columns=(0,)) * Categorical(columns=(1,)) + White(0.01)
+    model = MultiFidelityClassifier(
+        kernel, n_inducing=30, standardize=False, optimizer=None, random_state=0
+    ).fit(X, y)
+    assert (model.predict(X) == y).mean() > 0.95
+
+
+def test_noisy_labels_and_sources_without_order(data):
+    for changes in ({"label_noise": "fidelity"}, {"coupling": "coregional"}):
+        model = sparse(**changes, n_tuning=300, max_iter=5)
+        with pytest.warns(match="stopped early"):
+            model.fit(data.data, data.target, fidelity=data.fidelity)
+        assert log_loss(model, data) < 0.65
+
+
+def test_saved_models_are_the_same(data, tmp_path):
+    model = sparse(optimizer=None).fit(data.data, data.target, fidelity=data.fidelity)
+    model.save(tmp_path / "m.polyfid")
+    again = polyfid.load(tmp_path / "m.polyfid")
+    assert (again.predict_proba(data.test_data) == model.predict_proba(data.test_data)).all()
+    assert str(again.report_) == str(model.report_)
+    assert again._fits[0].inference.bounds == model._fits[0].inference.bounds
+
+
+def test_an_interrupted_fit_can_be_used_and_goes_on(data, tmp_path):
+    blocks = ArrayBlocks(data.data, data.target, data.fidelity, rows=200)
+    whole = sparse(optimizer=None).fit_blocks(blocks)
+    part, seen = sparse(optimizer=None, warm_start=True), []
+
+    def stop(turn, n, bounds):
+        seen.append(len(bounds))
+        if len(bounds) == 2:
+            raise KeyboardInterrupt
+
+    part._on_pass = stop
+    path = tmp_path / "part.polyfid"
+    with pytest.raises(KeyboardInterrupt):
+        part.fit_blocks(blocks, checkpoint=path)
+    assert seen == [0, 1, 2]
+    assert not part.converged_
+    assert log_loss(part, data) == pytest.approx(log_loss(whole, data), abs=0.05)
+
+    saved = polyfid.load(path)
+    for model in (part, saved.set_params(warm_start=True)):
+        model._on_pass = None
+        model.fit_blocks(blocks)
+        assert model.converged_
+        assert len(model._fits[0].inference.bounds) < len(whole._fits[0].inference.bounds)
+        np.testing.assert_allclose(
+            model.predict_proba(data.test_data), whole.predict_proba(data.test_data), atol=2e-3
+        )
+
+
+def test_a_warm_start_needs_rows_of_the_same_kind(data):
+    model = sparse(optimizer=None, warm_start=True)
+    model.fit(data.data, data.target, fidelity=data.fidelity)
+    model.fit(data.data[:, :1], data.target, fidelity=data.fidelity)
+    assert model.n_features_in_ == 1
+
+
+def test_verbose_tells_plan_and_passes(data, capsys):
+    sparse(optimizer=None, verbose=1).fit(data.data, data.target, fidelity=data.fidelity)
+    told = capsys.readouterr().out
+    assert "inducing points, about" in told
+    assert "pass 1, bound" in told
+
+
+def test_plans():
+    assert make_plan("auto", [225, 75], TWO, 5).n_inducing is None
+    assert make_plan(None, [10**6, 10**4], TWO, 5).n_inducing is None
+    assert make_plan(100, [225, 75], TWO, 5).n_inducing == (100, 75)
+    assert make_plan((7, 8), [225, 75], TWO, 5).n_inducing == (7, 8)
+    large = make_plan("auto", [10**6, 10**4], TWO, 5)
+    assert large.n_inducing == (500, 500)
+    assert large.exact.memory > 1e12
+    assert large.sparse.memory < 1e9
+    assert "inducing points" in str(large)
+    assert make_plan("auto", [10**5, 100], TWO, 5, may_be_sparse=False).n_inducing is None
+    assert make_plan("auto", [225, 75], TWO, 5, in_memory=False).n_inducing is not None
+
+
+def test_blocks_of_arrays_are_checked():
+    with pytest.raises(ValueError, match="y has 2 entries"):
+        ArrayBlocks(np.zeros((3, 1)), [0, 1])
+    with pytest.raises(ValueError, match="rows must be"):
+        ArrayBlocks(np.zeros((3, 1)), [0, 1, 1], rows=0)
+    assert len(ArrayBlocks(np.zeros((3, 1)), [0, 1, 1], rows=2)) == 2
