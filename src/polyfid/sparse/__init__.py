@@ -7,6 +7,7 @@ from polyfid.sparse.inducing import Basis, Inducing
 from polyfid.sparse.loop import SparseFixed, run
 from polyfid.sparse.posterior import SparsePosterior
 from polyfid.sparse.rows import MemoryRows, Rows, add_up
+from polyfid.sparse.selection import choose
 from polyfid.sparse.sums import Sums, View, block_sums
 
 __all__ = [
@@ -27,5 +28,6 @@ __all__ = [
     "add_up",
     "block_gradient",
     "block_sums",
+    "choose",
     "run",
 ]
