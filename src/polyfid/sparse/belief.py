@@ -74,19 +74,16 @@ class SparseBelief:
         mean, S, log_det = self._moments
         return 0.5 * float(np.trace(S) - len(S) + mean @ mean + log_det)
 
-    def mix(self, other: SparseBelief, step: float) -> SparseBelief:
-        """A natural-gradient step from this belief towards another; 1 is all the way."""
-        if step == 1.0:
-            return other
-        gram = self.gram + step * (other.gram - self.gram)
-        return SparseBelief(gram, self.linear + step * (other.linear - self.linear))
+    def whitened(self, gram: Array, linear: Array) -> Array:
+        """A change of the natural parameters in units of this belief's standard deviations.
 
-    def distance(self, target: SparseBelief) -> float:
-        """How far another belief is, in units of this one's standard deviations.
-
-        To second order the square is twice what a step to the other one gains in the bound.
+        To second order the sum of squares, (m + m^2,), is twice the divergence that the change
+        makes, and twice what a step that far gains in the bound where it comes from the rows.
         """
-        C = lower_root(self.covariance)
-        shift = C.T @ (target.linear - self.linear - (target.gram - self.gram) @ self.mean)
-        turn = C.T @ (target.gram - self.gram) @ C
-        return float(np.sqrt(shift @ shift + 0.5 * np.square(turn).sum()))
+        shift = self._root.T @ (linear - gram @ self.mean)
+        turn = self._root.T @ gram @ self._root
+        return np.concatenate([shift, np.sqrt(0.5) * turn.ravel()])
+
+    @cached_property
+    def _root(self) -> Array:
+        return lower_root(self.covariance)

@@ -46,18 +46,17 @@ class _Adjoint:
         seen = view.seen
         excess = belief.covariance[seen.block]
         excess.flat[:: len(excess) + 1] -= 1.0
-        self._linear, self._square = np.empty_like(view.mean), np.empty_like(excess)
+        stacked = np.vstack([excess, view.mean])
+        self._onward = np.empty_like(stacked)
         for s in seen.processes:
-            part, L_inv = seen.parts[s], basis.whiteners[s].T
-            self._linear[part] = view.mean[part] @ L_inv
-            self._square[:, part] = excess[:, part] @ L_inv
+            part = seen.parts[s]
+            np.matmul(stacked[:, part], basis.whiteners[s].T, out=self._onward[:, part])
 
     def __call__(self, Phi: Array, first: Array, second: Array) -> Array:
-        """K_fu_bar, (n, width), from E l' and E l''."""
-        K_bar = Phi @ self._square
-        K_bar *= second[:, None]
-        K_bar += np.multiply.outer(first, self._linear)
-        return K_bar
+        """K_fu_bar, (n, width), from E l' and E l''; ``Phi`` has one more column and is lost."""
+        Phi[:, :-1] *= second[:, None]
+        Phi[:, -1] = first
+        return np.asarray(Phi @ self._onward)
 
 
 class GradientView(View):
@@ -106,14 +105,15 @@ def _piece_gradient(
     """Add a piece's part to the adjoints of loadings and kernels; return the likelihood's."""
     basis, of_level = view.basis, view.levels[level]
     seen, x = of_level.seen, points.x
-    Phi, kept = np.empty((len(points), seen.width)), {}
+    padded, kept = np.empty((len(points), seen.width + 1)), {}
+    Phi = padded[:, :-1]
     for s in seen.processes:
         kept[s] = basis.covariance_vjp(x, s)
         basis.whiten(kept[s][0], s, seen.loading[s], Phi[:, seen.parts[s]])
     mean, excess = of_level.moments(Phi)
     variance = np.maximum(basis.prior.diagonal(points) + excess, 0.0)
     _, first, second = likelihood.expectations(mean, variance)
-    K_bar = view.adjoints[level](Phi, first, second)
+    K_bar = view.adjoints[level](padded, first, second)
     for s in seen.processes:
         loading, (K, pull) = seen.loading[s], kept[s]
         own = np.ascontiguousarray(K_bar[:, seen.parts[s]])

@@ -27,8 +27,8 @@ from polyfid.prior import Prior
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-#: Elements of an array of covariances while features are computed: half a megabyte stays in cache.
-PIECE_ELEMENTS = 1 << 16
+#: Elements of an array of covariances while features are computed: a megabyte stays in cache.
+PIECE_ELEMENTS = 1 << 17
 
 
 @dataclass(frozen=True)

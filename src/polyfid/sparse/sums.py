@@ -90,25 +90,24 @@ def block_sums(view: View, points: Points, likelihood: Likelihood) -> Sums:
     """
     m = view.basis.total
     gram, linear, value = np.zeros((m, m)), np.zeros(m), 0.0
-    for level, rows in _chunks(points):
+    for level, of_level in points.segments():
         seen = view.levels[level].seen
-        chunk, labels = part_of(points, likelihood, rows)
-        Phi, mean, variance = _marginals(view, level, chunk)
-        expected = labels.expectations(mean, variance)
-        w = -expected.second
-        value += float(expected.value.sum())
-        linear[seen.columns] += (expected.first + w * mean) @ Phi
         own = np.zeros((seen.width, seen.width))
-        add_weighted_gram(Phi, w, own)
+        for rows in _chunks(of_level):
+            chunk, labels = part_of(points, likelihood, rows)
+            Phi, mean, variance = _marginals(view, level, chunk)
+            expected = labels.expectations(mean, variance)
+            w = -expected.second
+            value += float(expected.value.sum())
+            linear[seen.columns] += (expected.first + w * mean) @ Phi
+            add_weighted_gram(Phi, w, own)
         gram[seen.block] += own
     return Sums(gram, linear, value, len(points), float(likelihood.weight.sum()))
 
 
-def _chunks(points: Points) -> Iterator[tuple[int, slice]]:
-    """Runs of rows of one level, no longer than a chunk."""
-    for t, rows in points.segments():
-        for start in range(rows.start, rows.stop, CHUNK):
-            yield t, slice(start, min(start + CHUNK, rows.stop))
+def _chunks(rows: slice) -> Iterator[slice]:
+    for start in range(rows.start, rows.stop, CHUNK):
+        yield slice(start, min(start + CHUNK, rows.stop))
 
 
 def part_of(points: Points, likelihood: Likelihood, rows: slice) -> tuple[Points, Likelihood]:
