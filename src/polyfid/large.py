@@ -117,7 +117,9 @@ def fit_many(
     else:
         start = _go_on_from(before, sample.rows.likelihood)
     points = Points(np.ascontiguousarray(start.features(sample.rows.x)), sample.rows.level)
-    inducing = _inducing(before) or choose(points, start.prior, n_inducing, random_state=rng)
+    inducing = _inducing(before) or choose(
+        points, start.prior, n_inducing, method="kmeans", random_state=rng
+    )
     tuning = MemoryRows(points, start.likelihood)
     evidence = SparseEvidence(start.prior, tuning, inducing, TUNING_TOL, MAX_PASSES)
     optimum = start.optimum
