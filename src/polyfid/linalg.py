@@ -6,6 +6,7 @@ is what LAPACK calls a Fortran-ordered matrix with a valid lower triangle: no co
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -69,6 +70,22 @@ class Cholesky:
         half = self.half_solve(V, overwrite).T
         return np.einsum("ij,ij->i", half, half)
 
+    def quadratics(self, d: Array) -> Callable[[Array], Array]:
+        """The function of V that `quadratic` is of diag(d) V, and that overwrites V.
+
+        It has L^-1 diag(d), whose product with many columns takes less time than solving for them.
+        """
+        inverse, info = lapack.dtrtri(self._factor, lower=1)
+        if info != 0:
+            raise NotPositiveDefinite(f"diagonal element {info} of the factor is zero")
+        inverse *= d
+
+        def quadratic(V: Array) -> Array:
+            half = blas.dtrmm(1.0, inverse, V, lower=1, overwrite_b=1).T
+            return np.einsum("ij,ij->i", half, half)
+
+        return quadratic
+
     def gram(self, V: Array) -> Array:
         """V^T B^-1 V, (m, m)."""
         half = self.half_solve(V)
@@ -105,6 +122,9 @@ class Indefinite:
     def quadratic(self, V: Array, overwrite: bool = False) -> Array:
         rotated = self._vectors.T @ V
         return np.einsum("ij,ij,i->j", rotated, rotated, 1.0 / self._values)
+
+    def quadratics(self, d: Array) -> Callable[[Array], Array]:
+        return lambda V: self.quadratic(np.multiply(V, d[:, None], out=V))
 
     def gram(self, V: Array) -> Array:
         rotated = self._vectors.T @ V
