@@ -18,8 +18,8 @@ from polyfid.prior import Prior
 
 Array = NDArray[np.float64]
 
-#: Elements of a temporary array while predicting, (batch, n): half a megabyte stays in cache.
-BATCH_ELEMENTS = 1 << 16
+#: Elements of a temporary array while predicting, (batch, n): a megabyte stays in cache.
+BATCH_ELEMENTS = 1 << 17
 #: Of more rows than this the factor is out of cache, and batches get no shorter: it is read once a
 #: batch. Nor is it inverted, which takes memory, and time that only very many points give back.
 _MANY_ROWS = 512
@@ -88,11 +88,10 @@ class Posterior:
 
     @cached_property
     def _shrinkage(self) -> Callable[[Array], Array]:
-        """diag(k R k^T), (m,), of a covariance k with the rows, (m, n), that it overwrites."""
+        """diag(k R k^T), (m,), of a covariance k with the rows, (m, n); may overwrite it."""
         root = self.root
         if len(self.points) <= _MANY_ROWS:
-            quadratics = self.factor.quadratics(root)
-            return lambda k: quadratics(k.T)
+            return self.factor.quadratics(root)
         return lambda k: self.factor.quadratic(np.multiply(k, root, out=k).T, overwrite=True)
 
     def _batches(self, new: Points) -> Iterator[tuple[slice, Array]]:
