@@ -1,6 +1,7 @@
 """`polyfid predict` on a large CSV file against what pandas alone needs to read and write it.
 
-Both run in processes of their own, so that the time to import them counts.
+Both run in processes of their own, so that the time to import them counts. The clock is what a user
+sees, and the tool uses all cores where pandas uses one; the time of the processor is the work done.
 """
 
 from __future__ import annotations
@@ -55,28 +56,33 @@ def _against_pandas(context: Context, n_new: int, turns: int = 3) -> list[Figure
         costs: dict[str, list[Cost]] = {who: [] for who in commands}
         for turn in range(turns):
             for who, command in commands.items():
-                # The default model takes long, and no goal depends on its time.
-                if turn == 0 or who != "default model":
+                # On many rows the default model takes long, and no goal depends on its time.
+                if turn == 0 or context.quick or who != "default model":
                     context.progress(f"tables: {who}, turn {turn + 1} of {turns}")
                     costs[who].append(_cost(command))
                 if who == "plain RBF" and turn == 0:
                     pd.read_csv(folder / "plain RBF.csv").to_pickle(folder / "answers.pkl")
-    wall, cpu = (
-        {who: float(np.median([getattr(c, kind) for c in of])) for who, of in costs.items()}
-        for kind in ("wall", "cpu")
-    )
-    peak = {who: max(c.peak for c in of) / 1e6 for who, of in costs.items()}
-    work = {
-        who: f"{cpu[who] / cpu['pandas']:.2f} x its CPU time; {n_new / wall[who]:,.0f} rows/s"
-        for who in ("plain RBF", "default model")
-    }
-    plain, default = (wall[who] / wall["pandas"] for who in work)
-    return [
-        at_most("tables: plain RBF against pandas", plain, 2.0, "x its time", work["plain RBF"]),
-        info("tables: default against pandas", default, "x its time", work["default model"]),
-        *(at_most(f"tables: memory, {who}", peak[who], MEMORY, "MB") for who in work),
-        info("tables: pandas", wall["pandas"], "s", f"CPU {cpu['pandas']:.3g} s"),
-    ]
+    pandas = _least(costs["pandas"])
+    ours = {who: _least(costs[who]) for who in ("plain RBF", "default model")}
+    size = f"{n_new:,} rows"
+    figures = []
+    for who, cost in ours.items():
+        wall, cpu = cost.wall / pandas.wall, cost.cpu / pandas.cpu
+        name, note = f"tables: {who}, time", f"{size}; {n_new / cost.wall:,.0f} rows/s"
+        figures += [
+            at_most(name, wall, 2.0, "x pandas", note)
+            if who == "plain RBF"
+            else info(name, wall, "x pandas", note),
+            info(f"tables: {who}, CPU time", cpu, "x pandas", f"{size}; {cost.cpu:.3g} s"),
+            at_most(f"tables: {who}, memory", cost.peak / 1e6, MEMORY, "MB", size),
+        ]
+    note = f"{size}; CPU time {pandas.cpu:.3g} s"
+    return [*figures, info("tables: pandas, time", pandas.wall, "s", note)]
+
+
+def _least(costs: list[Cost]) -> Cost:
+    """The least time of each kind, as what else runs on the machine only adds; the most memory."""
+    return Cost(min(c.wall for c in costs), min(c.cpu for c in costs), max(c.peak for c in costs))
 
 
 def _prepare(folder: Path, n_new: int) -> dict[str, list[str]]:

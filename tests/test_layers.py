@@ -17,6 +17,7 @@ LAYERS = [
     ["datasets", "features"],
     ["linalg", "logistic", "hyperprior"],
     ["kernels"],
+    ["cross"],
     ["prior"],
     ["likelihoods"],
     ["covariances"],

@@ -100,6 +100,29 @@ def test_indefinite(n, n_negative):
     np.testing.assert_allclose(factor.into_inverse(), exact, **close)
 
 
+@pytest.mark.parametrize("n", [1, 99, 100, 101, 250])
+def test_quadratic_forms_by_the_inverse_factor(n):
+    # One panel, a full one, and several of unequal width; the other triangle of the factor holds
+    # what the matrix had there.
+    A, rng = definite(n), np.random.RandomState(4)
+    d, V = rng.uniform(0.5, 2.0, n), rng.normal(size=(7, n))
+    quadratics = Cholesky(A.copy()).quadratics(d)
+    exact = np.diag(V * d @ np.linalg.inv(A) @ (V * d).T)
+    np.testing.assert_allclose(quadratics(V), exact, rtol=IDENTITY, atol=IDENTITY)
+    assert quadratics(V[:0]).shape == (0,)
+
+
+def test_quadratic_forms_of_an_indefinite_matrix():
+    B, _, _ = indefinite(30, 10)
+    rng = np.random.RandomState(4)
+    d, V = rng.uniform(0.5, 2.0, 30), rng.normal(size=(7, 30))
+    kept = V.copy()
+    exact = np.diag(V * d @ np.linalg.inv(B) @ (V * d).T)
+    found = Indefinite(upper(B), 10).quadratics(d)(V)
+    np.testing.assert_allclose(found, exact, rtol=1e-9, atol=1e-9)
+    np.testing.assert_array_equal(V, kept)
+
+
 def test_indefinite_refuses_sites_that_outweigh_the_prior():
     # I + W K has a negative eigenvalue: there is no Gaussian with these sites.
     K = np.array([[2.0, 0.0], [0.0, 1.0]])

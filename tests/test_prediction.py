@@ -1,5 +1,7 @@
 """The moments at new points, batch by batch, against covariances from differences, all at once."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -8,7 +10,7 @@ from polyfid.covariances import ExactCovariance, Sites
 from polyfid.data import Points
 from polyfid.kernels import RBF, Linear, Matern12, Pairs, White
 from polyfid.posterior import Posterior
-from polyfid.prior import Autoregressive
+from polyfid.prior import Autoregressive, Coregional
 
 N_FEATURES = 4
 
@@ -93,6 +95,30 @@ def test_levels_that_share_nothing():
     sites = Sites(np.full(30, 0.2), rng.standard_normal(30))
     belief = covariance.condition(sites, covariance.prior_belief())
     check(Posterior.from_belief(prior, points, belief), make_points(20, 1))
+
+
+def test_levels_on_both_sides_of_one_that_shares_nothing_with_them():
+    # The rows that have a part in the first process are no single slice.
+    kernels, points, new = (RBF(1.0), RBF(2.0)), make_points(30, 0, 3), make_points(20, 1, 3)
+    prior = Coregional(kernels, ((1.0, 0.0), (0.0, 1.0), (-0.5, 0.3)))
+    sites = Sites(np.full(30, 0.2), np.random.RandomState(5).standard_normal(30))
+    covariance = ExactCovariance(prior, points)
+    belief = covariance.condition(sites, covariance.prior_belief())
+    check(Posterior.from_belief(prior, points, belief), new)
+
+
+def test_many_rows_are_predicted_without_an_inverse(monkeypatch):
+    monkeypatch.setattr(posterior_module, "_MANY_ROWS", 10)
+    check(make_posterior(KERNELS["smooth"], make_points(40, 0)), make_points(75, 1))
+
+
+def test_a_copy_carries_no_more_than_the_posterior_itself():
+    posterior, new = make_posterior(KERNELS["smooth"], make_points(40, 0)), make_points(75, 1)
+    size = len(pickle.dumps(posterior))
+    moments = posterior.mean_and_variance(new)
+    copy = pickle.dumps(posterior)
+    assert len(copy) == size
+    np.testing.assert_array_equal(pickle.loads(copy).mean_and_variance(new), moments)
 
 
 def test_predicting_leaves_the_posterior_and_the_points_alone():

@@ -94,6 +94,16 @@ def test_whole_numbers_as_classes_stay_numbers():
     assert "p_1" in made
 
 
+def test_the_number_of_threads_changes_no_bit(model):
+    blocks = [NEW.iloc[i : i + 4] for i in range(0, len(NEW), 4)]
+    one, *others = (
+        pd.concat(model.predict_blocks(blocks, n_jobs=jobs), ignore_index=True)
+        for jobs in (1, 2, 5)
+    )
+    for other in others:
+        pd.testing.assert_frame_equal(other, one, check_exact=True)
+
+
 @pytest.mark.parametrize("jobs", [1, 2, None])
 @pytest.mark.parametrize("rows", [7, 25, 100])
 def test_blocks_give_the_same(model, tmp_path, rows, jobs):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polyfid.covariances import ExactBelief, Sites
+from polyfid.cross import CrossCovariance
 from polyfid.data import Points
 from polyfid.likelihoods import Likelihood
 from polyfid.linalg import Cholesky, Indefinite, jittered_root, suitable_threads
@@ -17,10 +19,10 @@ from polyfid.prior import Prior
 
 Array = NDArray[np.float64]
 
-#: Elements of a temporary array while predicting, (batch, n): half a megabyte stays in cache.
-BATCH_ELEMENTS = 1 << 16
+#: Elements of a temporary array while predicting, (batch, n): a megabyte stays in cache.
+BATCH_ELEMENTS = 1 << 17
 #: Of more rows than this the factor is out of cache, and batches get no shorter: it is read once a
-#: batch.
+#: batch. Nor is it inverted, which takes memory, and time that only very many points give back.
 _MANY_ROWS = 512
 
 
@@ -81,11 +83,10 @@ class Posterior:
 
     def mean_and_variance(self, new: Points) -> tuple[Array, Array]:
         """Posterior mean and variance at the points, (m,) each, in batches of bounded memory."""
-        mean, variance, root = np.empty(len(new)), self.prior.diagonal(new), self.root
+        mean, variance, shrinkage = np.empty(len(new)), self.prior.diagonal(new), self._shrinkage
         for part, k in self._batches(new):
             np.matmul(k, self.alpha, out=mean[part])
-            k *= root
-            variance[part] -= self.factor.quadratic(k.T, overwrite=True)
+            variance[part] -= shrinkage(k)
         return mean, np.maximum(variance, 0.0, out=variance)
 
     def mean_and_covariance(self, new: Points) -> tuple[Array, Array]:
@@ -153,10 +154,26 @@ class Posterior:
         noise = rng.standard_normal((len(mean), n_samples))
         return np.asarray(mean[:, None] + jittered_root(covariance) @ noise)
 
+    @cached_property
+    def _towards(self) -> CrossCovariance:
+        return self.prior.towards(self.points)
+
+    @cached_property
+    def _shrinkage(self) -> Callable[[Array], Array]:
+        """diag(k R k^T), (m,), of a covariance k with the rows, (m, n); may overwrite it."""
+        root = self.root
+        if len(self.points) <= _MANY_ROWS:
+            return self.factor.quadratics(root)
+        return lambda k: self.factor.quadratic(np.multiply(k, root, out=k).T, overwrite=True)
+
     def _batches(self, new: Points) -> Iterator[tuple[slice, Array]]:
         """Parts of the points, and their covariance with the rows."""
         size = max(1, BATCH_ELEMENTS // max(1, min(len(self.points), _MANY_ROWS)))
-        for start in range(0, len(new), size):
-            part = slice(start, start + size)
-            points = Points(new.x[part], new.level[part])
-            yield part, self.prior.cross_covariance(points, self.points)
+        for level, rows in new.segments():
+            for start in range(rows.start, rows.stop, size):
+                part = slice(start, min(start + size, rows.stop))
+                yield part, self._towards(new.x[part], level)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy makes what it needs for predictions itself.
+        return {field.name: getattr(self, field.name) for field in fields(self)}

@@ -15,11 +15,11 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from polyfid.cross import CrossCovariance
 from polyfid.data import Points
 from polyfid.hyperprior import HyperPrior
 from polyfid.kernels import Kernel, Pairs
 from polyfid.kernels.base import Pullback
-from polyfid.kernels.pairs import PassingPairs
 
 Array = NDArray[np.float64]
 
@@ -192,26 +192,14 @@ class Prior(ABC):
 
     def cross_covariance(self, a: Points, b: Points) -> Array:
         """Covariance of the latent values at two sets of points, (len(a), len(b))."""
-        K = np.empty((len(a), len(b)))
-        A = self.loadings
-        segments = b.segments()
+        K, towards = np.empty((len(a), len(b))), self.towards(b)
         for t, rows in a.segments():
-            for u, cols in segments:
-                pairs, block, factors = (
-                    PassingPairs(a.x[rows], b.x[cols]),
-                    K[rows, cols],
-                    A[t] * A[u],
-                )
-                used = np.flatnonzero(factors)
-                if not len(used):
-                    block[...] = 0.0
-                for s in used:
-                    part = self.kernels[s].evaluate(pairs)
-                    if s == used[0]:
-                        np.multiply(part, factors[s], out=block)
-                    else:
-                        block += factors[s] * part
+            K[rows] = towards(a.x[rows], t)
         return K
+
+    def towards(self, points: Points) -> CrossCovariance:
+        """The covariance of any latent values with those at the points, for use time and again."""
+        return CrossCovariance(self.kernels, self.loadings, points)
 
     def diagonal(self, points: Points) -> Array:
         """Prior variance of the latent values, (n,)."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from polyfid.cli.config import write_config
+from polyfid.cli.importing import importing
 from polyfid.cli.parameters import Talk
 
 if TYPE_CHECKING:
@@ -40,9 +41,10 @@ def predict(
     encoding: Annotated[str | None, typer.Option(help="Of FILE.", show_default="UTF-8")] = None,
 ) -> None:
     """Predict labels of new rows, in blocks: the file may be larger than memory."""
-    from polyfid.cli.sources import ENDINGS, csv_options, out_path
-    from polyfid.cli.talk import Speaker
-    from polyfid.tables import write_table
+    with importing():
+        from polyfid.cli.sources import ENDINGS, csv_options, out_path
+        from polyfid.cli.talk import Speaker
+        from polyfid.tables import write_table
 
     speaker = Speaker(talk, taken=out == "-")
     path = out_path(out, [model, new], ENDINGS)

@@ -107,7 +107,7 @@ class Kernel(ABC):
         return HyperPrior.flat(len(self.theta))
 
     def evaluate(self, pairs: Pairs) -> Array:
-        """Covariance of the pairs; broadcasts to their shape."""
+        """Covariance of the pairs, which the caller may overwrite; broadcasts to their shape."""
         return self.vjp(pairs)[0]
 
     def __call__(self, X: ArrayLike, Z: ArrayLike | None = None) -> Array:
@@ -461,6 +461,9 @@ class Sum(_Pair):
 
         return K_left + K_right, pullback
 
+    def evaluate(self, pairs: Pairs) -> Array:
+        return _in_place(np.add, self.left.evaluate(pairs), self.right.evaluate(pairs))
+
     def diagonal(self, x: Array) -> Array:
         return self.left.diagonal(x) + self.right.diagonal(x)
 
@@ -500,6 +503,9 @@ class Product(_Pair):
 
         return K_left * K_right, pullback
 
+    def evaluate(self, pairs: Pairs) -> Array:
+        return _in_place(np.multiply, self.left.evaluate(pairs), self.right.evaluate(pairs))
+
     def diagonal(self, x: Array) -> Array:
         return self.left.diagonal(x) * self.right.diagonal(x)
 
@@ -523,6 +529,12 @@ class Product(_Pair):
     def __repr__(self) -> str:
         sides = (f"({k!r})" if isinstance(k, Sum) else repr(k) for k in (self.left, self.right))
         return " * ".join(sides)
+
+
+def _in_place(operation: np.ufunc, left: Array, right: Array) -> Array:
+    """What the operation makes of both, in the memory of the larger one."""
+    result: Array = operation(left, right, out=left if left.size >= right.size else right)
+    return result
 
 
 def _as_points(value: ArrayLike, name: str) -> Array:

@@ -70,7 +70,7 @@ class Pairs:
     def scaled_squared_distances(self, columns: Columns, scale: Array) -> Array:
         """sum_c ((x_ic - z_jc) / scale_c)^2, (n, m); exactly zero where points coincide."""
         x, z = self.select(columns)
-        return _squared_distances(x / scale, z / scale)
+        return _Side(z, scale=scale).squared_distances(x)
 
     def inner(self, columns: Columns) -> Array:
         """x_i . z_j over the columns, (n, m); kept."""
@@ -121,29 +121,81 @@ class Pairs:
         return value
 
 
+class Anchors:
+    """Points that block after block of others is compared with; what they alone decide is kept.
+
+    Threads may share them: at worst two of them compute the same thing.
+
+    Parameters
+    ----------
+    z : ndarray of shape (m, d)
+    """
+
+    def __init__(self, z: Array) -> None:
+        self.z = z
+        self._sides: dict[object, _Side] = {}
+
+    def side(self, columns: Columns, scale: Array | None = None) -> _Side:
+        """What distances to the points take, over the columns, divided by a scale."""
+        key = columns, None if scale is None else scale.tobytes()
+        if key not in self._sides:
+            chosen = self.z if columns is None else self.z[:, columns]
+            centre = chosen.mean(axis=0)  # differences survive, cancellation does not
+            self._sides[key] = _Side(chosen - centre, centre, scale)
+        return self._sides[key]
+
+
 class PassingPairs(Pairs):
     """Pairs that are looked at once, as in a prediction: distances come from a product."""
 
+    def __init__(self, x: Array, anchors: Anchors) -> None:
+        super().__init__(x, anchors.z)
+        self._anchors = anchors
+
     def squared_distances(self, columns: Columns) -> Array:
-        return self._keep(("squared", columns), lambda: _squared_distances(*self.select(columns)))
+        def product() -> Array:
+            return self._anchors.side(columns).squared_distances(self._chosen(columns))
+
+        return self._keep(("squared", columns), product)
+
+    def scaled_squared_distances(self, columns: Columns, scale: Array) -> Array:
+        return self._anchors.side(columns, scale).squared_distances(self._chosen(columns))
+
+    def _chosen(self, columns: Columns) -> Array:
+        return self.x if columns is None else self.x[:, columns]
 
 
-def _squared_distances(x: Array, z: Array) -> Array:
-    """|x_i - z_j|^2, (n, m), for points that were shifted to the origin.
+class _Side:
+    """One side of squared distances by a product: points that were shifted to the origin.
 
     |x|^2 + |z|^2 - 2 x.z is one product and several times as fast as differences, but cancels for
     points close to each other, where a Matern 1/2 would see the square root of the error; those few
     are computed from their differences.
     """
-    xx, zz = np.einsum("ij,ij->i", x, x), np.einsum("ij,ij->i", z, z)
-    left = np.column_stack([-2.0 * x, xx, np.ones(len(x))])
-    s: Array = left @ np.column_stack([z, np.ones(len(z)), zz]).T
-    limit = CLOSE * (xx.max(initial=0.0) + zz.max(initial=0.0))
-    if s.size == 0 or s.min() >= limit:
+
+    def __init__(self, z: Array, centre: Array | None = None, scale: Array | None = None) -> None:
+        self._z = z if scale is None else z / scale
+        self._centre, self._scale = centre, scale
+        zz = np.einsum("ij,ij->i", self._z, self._z)
+        self._factor = np.column_stack([-2.0 * self._z, np.ones(len(z)), zz]).T
+        self._reach = zz.max(initial=0.0)
+
+    def squared_distances(self, x: Array) -> Array:
+        """|x_i - z_j|^2, (n, m), of points that are shifted and scaled as the others were."""
+        n, d = x.shape
+        left = np.empty((n, d + 2))
+        x = np.subtract(x, 0.0 if self._centre is None else self._centre, out=left[:, :d])
+        if self._scale is not None:
+            x /= self._scale
+        xx = np.einsum("ij,ij->i", x, x, out=left[:, d])
+        left[:, d + 1] = 1.0
+        s: Array = left @ self._factor
+        limit = CLOSE * (xx.max(initial=0.0) + self._reach)
+        if s.size == 0 or s.min() >= limit:
+            return s
+        close = np.flatnonzero(s < limit)
+        if close.size * d > s.size:  # not so few
+            return cdist(x, self._z, "sqeuclidean")
+        i, j = np.divmod(close, len(self._z))
+        s[i, j] = np.square(x[i] - self._z[j]).sum(axis=1)
         return s
-    close = np.flatnonzero(s < limit)
-    if close.size * x.shape[1] > s.size:  # not so few
-        return cdist(x, z, "sqeuclidean")
-    i, j = np.divmod(close, len(z))
-    s[i, j] = np.square(x[i] - z[j]).sum(axis=1)
-    return s

@@ -30,6 +30,7 @@ class Stationary(Columnwise):
         """h(s) and dh/ds, the latter finite at zero."""
 
     def _distance(self, pairs: Pairs) -> Array:
+        """Scaled squared distances of the pairs, in an array of their own."""
         if np.ndim(self.length_scale) == 0:
             return pairs.squared_distances(self.columns) / np.square(self.length_scale)
         return pairs.scaled_squared_distances(self.columns, np.asarray(self.length_scale))
@@ -88,7 +89,7 @@ class RBF(Stationary):
     def vjp(self, pairs: Pairs) -> tuple[Array, Pullback]:
         # As the base class, with one array less: h' is -h/2.
         s = self._distance(pairs)
-        K = self.evaluate_at(s)
+        K = self._of_exponent(s * -0.5)
 
         def pullback(K_bar: Array) -> Array:
             return -0.5 * self._length_pullback(pairs, s, K_bar * K)
@@ -96,12 +97,12 @@ class RBF(Stationary):
         return K, pullback
 
     def evaluate(self, pairs: Pairs) -> Array:
-        return self.evaluate_at(self._distance(pairs))
+        s = self._distance(pairs)
+        return self._of_exponent(np.multiply(s, -0.5, out=s))
 
     @staticmethod
-    def evaluate_at(s: Array) -> Array:
-        K = s * -0.5
-        return np.asarray(np.exp(K, out=K))
+    def _of_exponent(exponent: Array) -> Array:
+        return np.asarray(np.exp(exponent, out=exponent))
 
 
 @dataclass(frozen=True, repr=False)
