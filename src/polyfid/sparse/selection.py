@@ -26,6 +26,8 @@ Method = Literal["pivoted", "kmeans"]
 _CANDIDATES, _CANDIDATES_EACH = 5000, 4
 #: A point that the others explain to this share of its variance adds nothing but rounding errors.
 _EXPLAINED = 1e-10
+#: Length-scales may well become this much shorter in tuning.
+_SHORTER = 10.0
 _FEW_ROWS = 32  # at a time where a diagonal comes out of a square
 
 
@@ -76,9 +78,11 @@ def choose(
     chosen = []
     for s, m in enumerate(np.broadcast_to(counts, n_processes).tolist()):
         x = _candidates(points.x[prior.support[points.level, s]], m, rng)
-        if method == "kmeans" and m < len(x):
-            x = _nearest_to_centres(x, m, rng)
-        chosen.append(x[_pivots(prior.kernels[s], x, m)])
+        kernel = prior.kernels[s]
+        if method == "kmeans":
+            x = _nearest_to_centres(x, m, rng) if m < len(x) else x
+            kernel = _wigglier(kernel)
+        chosen.append(x[_pivots(kernel, x, m)])
     return Inducing(tuple(chosen))
 
 
@@ -95,6 +99,12 @@ def _nearest_to_centres(x: Array, m: int, rng: np.random.RandomState) -> Array:
     seed = rng.randint(2**31 - 1)
     centres = KMeans(m, n_init=1, max_iter=30, random_state=seed).fit(x).cluster_centers_
     return x[np.unique(pairwise_distances_argmin(centres, x))]
+
+
+def _wigglier(kernel: Kernel) -> Kernel:
+    """The kernel with shorter length-scales: what is redundant even then stays so while tuned."""
+    lengths = np.array(["length_scale" in name for name in kernel.theta_names], dtype=bool)
+    return kernel.with_theta(kernel.theta - np.where(lengths, np.log(_SHORTER), 0.0))
 
 
 def _pivots(kernel: Kernel, x: Array, m: int) -> NDArray[np.intp]:
