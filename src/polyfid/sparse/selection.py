@@ -20,7 +20,7 @@ from polyfid.prior import Prior
 from polyfid.sparse.inducing import Inducing
 
 Array = NDArray[np.float64]
-Method = Literal["pivoted", "kmeans"]
+Method = Literal["kmeans", "pivoted"]
 
 #: Rows among which points are looked for, at least, and for each point that is wanted.
 _CANDIDATES, _CANDIDATES_EACH = 5000, 4
@@ -35,7 +35,7 @@ def choose(
     points: Points,
     prior: Prior,
     n_inducing: int | Sequence[int],
-    method: Method = "pivoted",
+    method: Method = "kmeans",
     random_state: Any = None,
 ) -> Inducing:
     """Inducing points for each process of a prior, from the rows of levels that see it.
@@ -48,8 +48,9 @@ def choose(
     points : the rows, or a sample of them.
     prior : whose processes and kernels count.
     n_inducing : points of each process at most, or one number a process.
-    method : "pivoted" takes one row after the other, each where the variance that is left under
-        the kernel is largest; "kmeans" takes the rows nearest to the centres of clusters.
+    method : "kmeans" takes the rows nearest to the centres of clusters, where rows are many;
+        "pivoted" one row after the other, each where the variance that is left under the kernel is
+        largest, which goes to the edges first and was seen to need more points.
     random_state : int, RandomState or None
         Candidates are a sample of the rows if there are many.
 
@@ -58,13 +59,13 @@ def choose(
     >>> import numpy as np
     >>> from polyfid.kernels import RBF
     >>> from polyfid.prior import Autoregressive
-    >>> points = Points(np.array([[0.0], [0.1], [4.0], [0.0]]), np.zeros(4, dtype=int))
+    >>> points = Points(np.array([[0.0], [0.1], [0.2], [4.0], [4.0]]), np.zeros(5, dtype=int))
     >>> choose(points, Autoregressive((RBF(),)), 2, random_state=0).z
-    (array([[0.],
-           [4.]]),)
+    (array([[0.1],
+           [4. ]]),)
     """
-    if method not in ("pivoted", "kmeans"):
-        raise ValueError(f'method must be "pivoted" or "kmeans", got {method!r}')
+    if method not in ("kmeans", "pivoted"):
+        raise ValueError(f'method must be "kmeans" or "pivoted", got {method!r}')
     counts = np.asarray(n_inducing)
     n_processes = len(prior.kernels)
     if counts.dtype.kind not in "iu" or counts.shape not in ((), (n_processes,)):
