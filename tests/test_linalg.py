@@ -8,9 +8,14 @@ from polyfid.linalg import (
     Cholesky,
     Indefinite,
     NotPositiveDefinite,
+    add_weighted_gram,
     jittered_root,
+    jittered_whitener,
+    lower_root,
+    mirror,
     symm,
     symv,
+    times_triangular,
 )
 
 SIZES = [1, 2, 5, 64, 65, 130]
@@ -154,3 +159,45 @@ def test_root_of_a_definite_matrix_is_its_cholesky_factor():
 def test_root_of_a_matrix_with_a_negative_eigenvalue():
     with pytest.raises(NotPositiveDefinite, match="jitter"):
         jittered_root(np.diag([1.0, -0.5]))
+
+
+@pytest.mark.parametrize("n", [*SIZES, 300])
+def test_products_with_triangular_matrices(n):
+    rng = np.random.RandomState(0)
+    X, T = rng.normal(size=(7, n)), rng.normal(size=(n, n))
+    for lower, part in ((True, np.tril(T)), (False, np.triu(T))):
+        out = times_triangular(X, part, lower, np.full((7, n), np.nan))
+        np.testing.assert_allclose(out, X @ part, rtol=IDENTITY, atol=IDENTITY)
+
+
+@pytest.mark.parametrize("low", [0.0, -1.0])
+def test_weighted_gram_with_weights_of_both_signs(low):
+    rng = np.random.RandomState(0)
+    X, w, out = rng.normal(size=(9, 4)), rng.uniform(low, 1.0, 9), rng.normal(size=(4, 4))
+    expected = out + X.T @ np.diag(w) @ X
+    add_weighted_gram(X.copy(), w, out)
+    np.testing.assert_allclose(out, expected, rtol=IDENTITY, atol=IDENTITY)
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_whitener_and_root_undo_and_make_a_matrix(n):
+    K = definite(n)
+    T, jitter = jittered_whitener(K.copy())
+    np.testing.assert_allclose(T.T @ K @ T, np.eye(n), atol=1e-9)
+    np.testing.assert_array_equal(T, np.triu(T))
+    assert jitter == 1e-12
+    C = lower_root(upper(K))
+    np.testing.assert_allclose(C @ C.T, K, atol=IDENTITY)
+    np.testing.assert_array_equal(C, np.tril(C))
+    np.testing.assert_array_equal(mirror(np.triu(K)), np.triu(K) + np.triu(K, 1).T)
+
+
+def test_whitener_of_a_singular_matrix_has_jitter_and_of_an_indefinite_one_there_is_none():
+    ones = np.ones((40, 40))
+    T, jitter = jittered_whitener(ones)
+    assert 1e-12 <= jitter <= 1e-9
+    np.testing.assert_allclose(T.T @ (ones + jitter * np.eye(40)) @ T, np.eye(40), atol=1e-3)
+    with pytest.raises(NotPositiveDefinite, match="inducing points"):
+        jittered_whitener(np.diag([1.0, -1.0]))
+    with pytest.raises(NotPositiveDefinite, match="leading minor 2"):
+        lower_root(np.diag([1.0, -1.0]))

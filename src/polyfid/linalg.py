@@ -201,7 +201,9 @@ def jittered_whitener(K: Array) -> tuple[Array, float]:
     ------
     NotPositiveDefinite
     """
-    scale = float(np.diagonal(K).mean()) if len(K) else 0.0
+    if len(K) == 0:  # LAPACK refuses
+        return K, 0.0
+    scale = float(np.diagonal(K).mean())
     for exponent in range(-12, -4):
         jitter = 10.0**exponent
         A = K.copy()
@@ -221,6 +223,8 @@ def lower_root(S: Array) -> Array:
     ------
     NotPositiveDefinite
     """
+    if len(S) == 0:  # LAPACK refuses
+        return S
     factor, info = lapack.dpotrf(S.T, lower=1, clean=1)
     if info != 0:
         raise NotPositiveDefinite(f"leading minor {info} of {len(S)} is not positive")

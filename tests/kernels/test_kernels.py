@@ -218,6 +218,18 @@ def test_pullback_is_finite_differences(kernel, pairs):
 
 
 @every_kernel
+def test_pullback_of_the_diagonal_is_finite_differences(kernel):
+    k_bar = np.random.default_rng(2).normal(size=len(X))
+    diagonal, pullback = kernel.diagonal_vjp(X)
+    np.testing.assert_array_equal(diagonal, kernel.diagonal(X))
+    found = pullback(k_bar)
+    expected = finite_differences(lambda t: k_bar @ kernel.with_theta(t).diagonal(X), kernel.theta)
+    assert found.shape == kernel.theta.shape
+    scale = max(1.0, np.abs(expected).max(initial=0.0))
+    np.testing.assert_allclose(found, expected, rtol=GRADIENT, atol=GRADIENT * scale)
+
+
+@every_kernel
 def test_theta_round_trip(kernel):
     again = kernel.with_theta(kernel.theta)
     assert type(again) is type(kernel)

@@ -117,9 +117,13 @@ def _piece_gradient(
     for s in seen.processes:
         loading, (K, pull) = seen.loading[s], kept[s]
         own = np.ascontiguousarray(K_bar[:, seen.parts[s]])
+        A_bar[s] += np.vdot(own, K)
+        bars[s] += loading * pull(own)
+    for s in seen.all_processes:
+        loading = seen.loading[s]
         diagonal, pull_diagonal = basis.prior.kernels[s].diagonal_vjp(x)
-        A_bar[s] += np.vdot(own, K) + loading * (second @ diagonal)
-        bars[s] += loading * pull(own) + loading**2 * pull_diagonal(0.5 * second)
+        A_bar[s] += loading * (second @ diagonal)
+        bars[s] += loading**2 * pull_diagonal(0.5 * second)
     return likelihood.expectations_pullback(mean, variance)
 
 

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyfid.data import Points
-from polyfid.kernels import Pairs
+from polyfid.kernels import Kernel, Pairs
 from polyfid.kernels.base import Pullback
-from polyfid.kernels.pairs import PassingPairs
+from polyfid.kernels.pairs import Anchors, PassingPairs
 from polyfid.linalg import jittered_whitener, times_triangular
 from polyfid.prior import Prior
 
@@ -59,11 +59,16 @@ class Seen:
     def __init__(self, prior: Prior, inducing: Inducing, level: int) -> None:
         stops = np.cumsum(inducing.sizes)
         self.level = level
-        self.processes: list[int] = np.flatnonzero(prior.support[level]).tolist()
+        #: Processes that a level is made of, and those of them that have inducing points.
+        self.all_processes: list[int] = np.flatnonzero(prior.support[level]).tolist()
+        self.processes = [s for s in self.all_processes if inducing.sizes[s]]
         self.loading = prior.loadings[level]
         #: Coordinates among all of v, and where each process has its own among these.
         self.columns: Indices = np.concatenate(
-            [np.arange(stops[s] - inducing.sizes[s], stops[s]) for s in self.processes]
+            [
+                np.empty(0, dtype=np.intp),
+                *(np.arange(stops[s] - inducing.sizes[s], stops[s]) for s in self.processes),
+            ]
         )
         own = np.cumsum([0, *(inducing.sizes[s] for s in self.processes)]).tolist()
         self.parts = {s: slice(own[i], own[i + 1]) for i, s in enumerate(self.processes)}
@@ -110,10 +115,14 @@ class Basis:
                 f"inducing must have one set of points a process, {len(prior.kernels)} in all; "
                 f"got {len(inducing.z)}"
             )
+        if inducing.total == 0:
+            raise ValueError(
+                "inducing must have at least one point; kernels of noise alone have none to choose"
+            )
         self.prior, self.inducing = prior, inducing
+        self._anchors = tuple(Anchors(z) for z in inducing.z)
         made = [
-            jittered_whitener(np.array(np.broadcast_to(k.evaluate(Pairs(z, z)), (len(z), len(z)))))
-            for k, z in zip(prior.kernels, inducing.z, strict=True)
+            jittered_whitener(_square(k, z)) for k, z in zip(prior.kernels, inducing.z, strict=True)
         ]
         #: L_s^-T, upper triangular, a process.
         self.whiteners = tuple(T for T, _ in made)
@@ -126,12 +135,12 @@ class Basis:
 
     def covariance(self, x: Array, s: int) -> Array:
         """k_s(x, Z_s), (n, m_s)."""
-        pairs = PassingPairs(x, self.inducing.z[s])
+        pairs = PassingPairs(x, self._anchors[s])
         return np.broadcast_to(self.prior.kernels[s].evaluate(pairs), pairs.shape)
 
     def covariance_vjp(self, x: Array, s: int) -> tuple[Array, Pullback]:
         """As `covariance`, and the pullback from its adjoint to that of the kernel's theta."""
-        pairs = PassingPairs(x, self.inducing.z[s])
+        pairs = PassingPairs(x, self._anchors[s])
         K, pullback = self.prior.kernels[s].vjp(pairs)
         return np.broadcast_to(K, pairs.shape), pullback
 
@@ -173,8 +182,18 @@ class Basis:
             # The jitter is a share of the mean of the diagonal.
             share = self._jitters[s] * np.trace(K_bar) / max(len(z), 1)
             K_bar.flat[:: len(z) + 1] += share
-            bars.append(self.prior.kernels[s].vjp(Pairs(z, z))[1](K_bar))
+            kernel = self.prior.kernels[s]
+            bars.append(
+                kernel.vjp(Pairs(z, z))[1](K_bar) if len(z) else np.zeros_like(kernel.theta)
+            )
         return bars
+
+
+def _square(kernel: Kernel, z: Array) -> Array:
+    """K_uu of a process, without noise: inducing points are not rows."""
+    if len(z) == 0:
+        return np.empty((0, 0))
+    return np.array(np.broadcast_to(kernel.evaluate(Pairs(z, z)), (len(z), len(z))))
 
 
 def pieces(rows: slice, width: int) -> list[slice]:

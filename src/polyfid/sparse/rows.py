@@ -6,11 +6,12 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Protocol, Self, TypeVar
 
 import joblib
 import numpy as np
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from polyfid.data import Points
 from polyfid.likelihoods import Likelihood
@@ -88,6 +89,12 @@ class MemoryRows:
         return add_up(self.blocks(), function, self.n_threads)
 
 
+@cache
+def _controller() -> ThreadpoolController:
+    """Looking for the libraries takes as long as a pass over some thousand rows: done once."""
+    return ThreadpoolController()
+
+
 def add_up(
     blocks: Iterator[tuple[Any, ...]],
     function: Callable[..., Sum],
@@ -107,7 +114,8 @@ def add_up(
         term = waiting.popleft().result()
         total = term if total is None else total + term
 
-    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(n_threads) as pool:
+    one_each = _controller().limit(limits=1, user_api="blas")
+    with one_each, ThreadPoolExecutor(n_threads) as pool:
         for block in blocks:
             waiting.append(pool.submit(function, *block))
             if len(waiting) > n_threads:

@@ -20,12 +20,14 @@ from polyfid.prior import Prior
 from polyfid.sparse.inducing import Inducing
 
 Array = NDArray[np.float64]
-Method = Literal["pivoted", "kmeans"]
+Method = Literal["kmeans", "pivoted"]
 
 #: Rows among which points are looked for, at least, and for each point that is wanted.
 _CANDIDATES, _CANDIDATES_EACH = 5000, 4
 #: A point that the others explain to this share of its variance adds nothing but rounding errors.
 _EXPLAINED = 1e-10
+#: Length-scales may well become this much shorter in tuning.
+_SHORTER = 10.0
 _FEW_ROWS = 32  # at a time where a diagonal comes out of a square
 
 
@@ -33,7 +35,7 @@ def choose(
     points: Points,
     prior: Prior,
     n_inducing: int | Sequence[int],
-    method: Method = "pivoted",
+    method: Method = "kmeans",
     random_state: Any = None,
 ) -> Inducing:
     """Inducing points for each process of a prior, from the rows of levels that see it.
@@ -46,8 +48,9 @@ def choose(
     points : the rows, or a sample of them.
     prior : whose processes and kernels count.
     n_inducing : points of each process at most, or one number a process.
-    method : "pivoted" takes one row after the other, each where the variance that is left under
-        the kernel is largest; "kmeans" takes the rows nearest to the centres of clusters.
+    method : "kmeans" takes the rows nearest to the centres of clusters, where rows are many;
+        "pivoted" one row after the other, each where the variance that is left under the kernel is
+        largest, which goes to the edges first and was seen to need more points.
     random_state : int, RandomState or None
         Candidates are a sample of the rows if there are many.
 
@@ -56,13 +59,13 @@ def choose(
     >>> import numpy as np
     >>> from polyfid.kernels import RBF
     >>> from polyfid.prior import Autoregressive
-    >>> points = Points(np.array([[0.0], [0.1], [4.0], [0.0]]), np.zeros(4, dtype=int))
+    >>> points = Points(np.array([[0.0], [0.1], [0.2], [4.0], [4.0]]), np.zeros(5, dtype=int))
     >>> choose(points, Autoregressive((RBF(),)), 2, random_state=0).z
-    (array([[0.],
-           [4.]]),)
+    (array([[0.1],
+           [4. ]]),)
     """
-    if method not in ("pivoted", "kmeans"):
-        raise ValueError(f'method must be "pivoted" or "kmeans", got {method!r}')
+    if method not in ("kmeans", "pivoted"):
+        raise ValueError(f'method must be "kmeans" or "pivoted", got {method!r}')
     counts = np.asarray(n_inducing)
     n_processes = len(prior.kernels)
     if counts.dtype.kind not in "iu" or counts.shape not in ((), (n_processes,)):
@@ -76,9 +79,11 @@ def choose(
     chosen = []
     for s, m in enumerate(np.broadcast_to(counts, n_processes).tolist()):
         x = _candidates(points.x[prior.support[points.level, s]], m, rng)
-        if method == "kmeans" and m < len(x):
-            x = _nearest_to_centres(x, m, rng)
-        chosen.append(x[_pivots(prior.kernels[s], x, m)])
+        kernel = prior.kernels[s]
+        if method == "kmeans":
+            x = _nearest_to_centres(x, m, rng) if m < len(x) else x
+            kernel = _wigglier(kernel)
+        chosen.append(x[_pivots(kernel, x, m)])
     return Inducing(tuple(chosen))
 
 
@@ -95,6 +100,12 @@ def _nearest_to_centres(x: Array, m: int, rng: np.random.RandomState) -> Array:
     seed = rng.randint(2**31 - 1)
     centres = KMeans(m, n_init=1, max_iter=30, random_state=seed).fit(x).cluster_centers_
     return x[np.unique(pairwise_distances_argmin(centres, x))]
+
+
+def _wigglier(kernel: Kernel) -> Kernel:
+    """The kernel with shorter length-scales: what is redundant even then stays so while tuned."""
+    lengths = np.array(["length_scale" in name for name in kernel.theta_names], dtype=bool)
+    return kernel.with_theta(kernel.theta - np.where(lengths, np.log(_SHORTER), 0.0))
 
 
 def _pivots(kernel: Kernel, x: Array, m: int) -> NDArray[np.intp]:
