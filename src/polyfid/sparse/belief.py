@@ -1,6 +1,6 @@
 """What is believed of the whitened inducing variables: q(v) = N(mu, S), by its natural parameters.
 
-Relative to the prior N(0, I) these are sums over the rows, of which they are mixed linearly:
+Relative to the prior N(0, I) these are sums over the rows, and steps mix them linearly:
 
     S^-1 = I + sum_i w_i phi_i phi_i^T,  S^-1 mu = sum_i nu_i phi_i.
 """

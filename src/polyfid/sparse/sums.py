@@ -43,11 +43,6 @@ class Sums:
             self.weight + other.weight,
         )
 
-    @property
-    def target(self) -> SparseBelief:
-        """The belief that these rows call for."""
-        return SparseBelief(self.gram, self.linear)
-
 
 class LevelView:
     """A belief in the coordinates that rows of one level see: mean, and C with S = C C^T."""
