@@ -21,6 +21,22 @@ def test_help_imports_nothing_heavy():
     assert "Exit codes" in run.stdout
 
 
+def test_fit_imports_no_more_of_scikit_learn_than_an_estimator_needs(folder):
+    code = (
+        "import sys; sys.argv = ['polyfid', 'fit', 'tidy.csv', '-o', 'lean.polyfid', '-q']\n"
+        "sys.argv += ['--kernel', 'rbf']\n"
+        "from polyfid.cli import main\n"
+        "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code\n"
+        "needless = {'sklearn.metrics', 'sklearn.preprocessing', 'sklearn.gaussian_process',\n"
+        "    'sklearn.linear_model', 'sklearn.model_selection', 'matplotlib', 'jinja2'}\n"
+        "assert not needless & {*sys.modules}, needless & {*sys.modules}\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr
+
+
 def test_ctrl_c_while_reading(folder, process, tmp_path):
     scratch = tmp_path / "scratch"
     scratch.mkdir()
