@@ -143,7 +143,7 @@ def test_a_bad_cell_is_named_wherever_its_block(model, tmp_path):
 
 def test_unknown_categories_are_told_once_for_all_blocks(model):
     new = NEW.assign(c="mauve")
-    with pytest.warns(UserWarning, match=r"'c': 25 row\(s\)") as caught:
+    with pytest.warns(UserWarning, match=r"'c': 25 rows are in no category") as caught:
         list(model.predict_blocks([new.iloc[:10], new.iloc[10:]]))
     assert len(caught) == 1
 

@@ -19,7 +19,7 @@ from polyfid import persistence
 from polyfid.classifier import MultiFidelityClassifier
 from polyfid.tables import LabelledTable, Origin, Recipe, Roles, TableError, iter_blocks
 from polyfid.tables.errors import no_column
-from polyfid.tables.origin import Part
+from polyfid.tables.origin import Part, columns_behind
 from polyfid.tables.recipe import Missing, Unseen
 
 
@@ -158,7 +158,16 @@ class TableModel:
             ``delimiter``, ``decimal`` and ``encoding`` of `read_table`.
         """
         types = {**dict.fromkeys(self._id_names(id), "str"), **self.recipe.types}
-        return iter_blocks(source, types, rows=rows, **csv)
+        for place, block in enumerate(iter_blocks(source, types, rows=rows, **csv)):
+            if not place:  # while the file is open, which standard input is not for long
+                self._check_columns(block, id)
+            yield block
+
+    def _check_columns(self, frame: pd.DataFrame, id: str | None) -> None:
+        """Refuse rows that lack columns, before anything is done with them."""
+        if id is not None and id not in frame.columns:
+            raise no_column(id, columns_behind(frame), Origin.of(frame).name, " of ids")
+        self.recipe.check(frame)
 
     def _id_names(self, id: str | None) -> list[str]:
         """Columns that may name the rows, the preferred one first."""
@@ -172,8 +181,7 @@ class TableModel:
     def _predict(
         self, frame: pd.DataFrame, fidelity: str | None, id: str | None
     ) -> tuple[pd.DataFrame, Unseen]:
-        if id is not None and id not in frame.columns:
-            raise no_column(id, frame.columns, Origin.of(frame).name, " of ids")
+        self._check_columns(frame, id)
         model, classes = self.classifier, [str(c) for c in self.classifier.classes_]
         x, unseen = self.recipe.encode(frame)
         if len(frame):

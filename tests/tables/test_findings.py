@@ -65,9 +65,9 @@ def test_odd_things_are_noted():
     found = diagnose(make(x=1.0, c="r", id="a", worker="w"))
     text = "\n".join(found.notes)
     assert "one value only, which tell nothing: 'x', 'c'" in text
-    assert "column(s) left out: 'worker'" in text
-    assert "point(s) have different labels within one level" in text
-    assert "id(s) come more than once within a level, first 'a' in table 1, row 2" in text
+    assert "column left out: 'worker'" in text
+    assert "points have different labels within one level" in text
+    assert "ids come more than once within a level, first 'a' in table 1, row 2" in text
     assert found.duplicates == 4
 
 

@@ -70,22 +70,27 @@ class Speaker:
 
     @contextmanager
     def progress(self, words: str) -> Iterator[Step]:
-        """A bar in a terminal: call what is given with what is done and how much there is."""
+        """A bar in a terminal: call what is given with what is done and how much there is.
+
+        Work that cannot tell how far it is does not call; the bar then shows that it goes on.
+        """
         if self._silent or not sys.stderr.isatty():
             yield lambda done, total: None
             return
         from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
         columns = (
             TextColumn("{task.description}"),
             BarColumn(),
-            TextColumn("{task.completed:,.0f}"),
-            TimeRemainingColumn(),
+            TextColumn("{task.fields[count]}"),
+            TimeElapsedColumn(),
         )
         with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task(words, total=None)
-            yield lambda done, total: bar.update(task, completed=done, total=total)
+            task = bar.add_task(words, total=None, count="")
+            yield lambda done, total: bar.update(
+                task, completed=done, total=total, count=_out_of(done, total)
+            )
 
     @contextmanager
     def warnings(self) -> Iterator[list[str]]:
@@ -99,6 +104,10 @@ class Speaker:
         for line in said:
             if not self._silent:
                 _print(f"Note: {line}", err=True)
+
+
+def _out_of(done: int, total: int | None) -> str:
+    return f"{done:,}" if total is None else f"{done:,} of {total:,}"
 
 
 def width() -> int:

@@ -8,19 +8,18 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from polyfid.labelstudio.items import read_items
+from polyfid.labelstudio.items import items_of
 from polyfid.labelstudio.tasks import (
     LabelStudioError,
     Task,
     few,
     read_tasks,
-    task_id,
+    task_ids,
     text,
     type_of,
 )
 
 CHOICES = "choices"
-INT64 = 2**63
 
 
 class Export(NamedTuple):
@@ -98,7 +97,7 @@ def read_export(
     if isinstance(trusted, str) or isinstance(features, str):
         raise LabelStudioError("features and trusted must be lists, got text; put it in a list")
     tasks = read_tasks(source)
-    ids = _ids(tasks)
+    ids = task_ids(tasks)
     found = [a for i, task in zip(ids, tasks, strict=True) for a in _annotations(i, task)]
     name = _control(found, from_name)
     experts = _experts(found, trusted)
@@ -118,18 +117,7 @@ def read_export(
         [(a.task, a.name, a.label) for a in crowd], columns=["task", "worker", "label"]
     )
     gold = pd.DataFrame(list(sure.items()), columns=["task", "label"]) if sure else None
-    return Export(read_items(ids, tasks, features), answers, gold)
-
-
-def _ids(tasks: list[Task]) -> list[int | str]:
-    ids = [task_id(place, task) for place, task in enumerate(tasks)]
-    names = pd.Series([str(i) for i in ids])
-    if names.duplicated().any():
-        repeated = names[names.duplicated()].iloc[0]
-        raise LabelStudioError(f"several tasks have the id {repeated!r}; export one project")
-    if all(isinstance(i, int) and -INT64 <= i < INT64 for i in ids):
-        return ids
-    return list(names)
+    return Export(items_of(ids, tasks, features), answers, gold)
 
 
 class _Annotation(NamedTuple):
@@ -209,7 +197,7 @@ def _control(annotations: list[_Annotation], from_name: str | None) -> str:
         )
     if from_name is None and len(there) > 1:
         raise LabelStudioError(
-            f"the annotations hold choices of {few(there)}; say which by from_name="
+            f"the annotations hold choices of {few(there)}; say which by from_name= (--from-name)"
         )
     if from_name is not None and from_name not in there:
         raise LabelStudioError(

@@ -165,8 +165,9 @@ def diagnose(
         *_row_notes(table, rows, duplicates),
         *_feature_notes(table, features),
         *(
-            f"{pair.lower!r} and {pair.upper!r} have labelled {pair.points} points in common, and "
-            f"disagree on {pair.differ} of them ({pair.differ / pair.points:.0%})"
+            f"{pair.lower!r} and {pair.upper!r} have labelled {pair.points} "
+            f"point{'s' * (pair.points != 1)} in common, and disagree on {pair.differ} of them "
+            f"({pair.differ / pair.points:.0%})"
             for pair in shared
         ),
     ]
@@ -240,22 +241,26 @@ def _row_notes(table: LabelledTable, rows: pd.DataFrame, duplicates: int) -> lis
     notes = []
     if duplicates:
         place = table.origin[int(np.argmax(rows.duplicated().to_numpy()))]
-        notes.append(f"{duplicates} row(s) repeat another one, first {place}")
+        what = "row repeats" if duplicates == 1 else "rows repeat"
+        notes.append(f"{duplicates} {what} another one, first {place}")
     labels = rows.groupby(["point", "level"])["label"].nunique()
     torn = int((labels > 1).sum())
     if torn:
-        notes.append(f"{torn} point(s) have different labels within one level")
+        what = "point has" if torn == 1 else "points have"
+        notes.append(f"{torn} {what} different labels within one level")
     if table.ids is not None:
         named = pd.DataFrame({"id": table.ids, "level": table.fidelity})
         again = named.duplicated() & (named["id"] != "")
         if again.any():
-            row = int(np.argmax(again.to_numpy()))
+            row, n = int(np.argmax(again.to_numpy())), int(again.sum())
             notes.append(
-                f"{int(again.sum())} id(s) come more than once within a level, first "
+                f"{n} {'id comes' if n == 1 else 'ids come'} more than once within a level, first "
                 f"{str(table.ids[row])!r} in {table.origin[row]}"
             )
-    if table.weight is not None and (table.weight == 0.0).any():
-        notes.append(f"{int((table.weight == 0.0).sum())} row(s) have weight 0 and do not count")
+    empty = 0 if table.weight is None else int((table.weight == 0.0).sum())
+    if empty:
+        what = "row has weight 0 and does" if empty == 1 else "rows have weight 0 and do"
+        notes.append(f"{empty} {what} not count")
     return notes
 
 
@@ -263,9 +268,11 @@ def _feature_notes(table: LabelledTable, features: tuple[Feature, ...]) -> list[
     notes = []
     constant = [f.name for f in features if f.distinct == 1 and not f.missing]
     if constant:
-        notes.append(f"feature(s) with one value only, which tell nothing: {listed(constant)}")
+        what = "a feature with one value only, which tells"
+        several = "features with one value only, which tell"
+        notes.append(f"{what if len(constant) == 1 else several} nothing: {listed(constant)}")
     if table.left_out:
-        notes.append(f"column(s) left out: {listed(table.left_out)}")
+        notes.append(f"column{'s' * (len(table.left_out) > 1)} left out: {listed(table.left_out)}")
     return notes
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from polyfid.persistence import register
 from polyfid.tables.cells import to_numbers
 from polyfid.tables.errors import TableError, listed, no_column, raise_all, shown
-from polyfid.tables.origin import Origin, error_at
+from polyfid.tables.origin import Origin, columns_behind, error_at
 
 Array = NDArray[np.float64]
 Missing = Literal["error", "median", "indicator"]
@@ -23,6 +23,8 @@ Missing = Literal["error", "median", "indicator"]
 EMPTY = "(empty)"
 #: More categories than this, in more than every other row, are no categories.
 MOST_CATEGORIES = 20
+#: More columns than this that are not there are told of together.
+MOST_ABSENT = 3
 
 
 @register
@@ -147,13 +149,7 @@ class Recipe:
 
     def encode(self, frame: pd.DataFrame) -> tuple[Array, Unseen]:
         """The numbers (n, d), and which categories the recipe does not know."""
-        name = Origin.of(frame).name
-        errors = [
-            no_column(c.name, frame.columns, name, ", which the model was fitted to")
-            for c in self.columns
-            if c.name not in frame.columns
-        ]
-        raise_all(errors)
+        self.check(frame)
         x = np.empty((len(frame), len(self.names)), order="F")
         unseen: dict[str, dict[str, int]] = {}
         start = 0
@@ -166,6 +162,22 @@ class Recipe:
                 unseen[column.name] = new
             start = stop
         return x, Unseen(unseen)
+
+    def check(self, frame: pd.DataFrame) -> None:
+        """Refuse rows that lack columns, and name them."""
+        absent = [c.name for c in self.columns if c.name not in frame.columns]
+        if not absent:
+            return
+        name, there = Origin.of(frame).name, columns_behind(frame)
+        if len(absent) > MOST_ABSENT:
+            raise TableError(
+                f"there are no columns {listed(absent)}, which the model was fitted to; the "
+                f"columns are {listed(there)}",
+                path=name,
+            )
+        known = {c.name for c in self.columns}
+        role = ", which the model was fitted to"
+        raise_all([no_column(c, there, name, role, taken=known) for c in absent])
 
 
 @dataclass(frozen=True)
@@ -190,14 +202,18 @@ class Unseen:
 
     def __str__(self) -> str:
         return "; ".join(
-            f"column {column!r}: {sum(new.values())} row(s) have categories that the model was not "
-            f"fitted to ({listed(new)}) and are taken to be of none"
+            f"column {column!r}: {_count_of(sum(new.values()))} in no category that the model was "
+            f"fitted to ({listed(new)}); probabilities there come from the other columns"
             for column, new in self.rows.items()
         )
 
     def warn(self) -> None:
         if self:
             warnings.warn(str(self), UserWarning, stacklevel=3)
+
+
+def _count_of(rows: int) -> str:
+    return "1 row is" if rows == 1 else f"{rows:,} rows are"
 
 
 # --------------------------------------------------------------------------- learning
