@@ -30,6 +30,7 @@ from polyfid.plots.style import (
     line_entry,
     nice_steps,
     shown,
+    shown_all,
     small_text,
     styled,
     take_axes,
@@ -225,8 +226,8 @@ class DiscrepancyDisplay:
             entries = self._curve(ax, quantity)
         else:
             entries = self._points(ax, quantity) if self.scattered else self._map(ax, quantity)
-            ax.set_ylabel(shown(self.axis_names[1]))
-        ax.set_xlabel(shown(self.axis_names[0]))
+            ax.set_ylabel(shown_all(self.axis_names)[1])
+        ax.set_xlabel(shown_all(self.axis_names)[0])
         small_text(ax)
         legend_above(ax, entries, whole=False)
 
@@ -235,7 +236,7 @@ class DiscrepancyDisplay:
         return arrays[QUANTITIES.index(quantity)]
 
     def _how(self, quantity: str) -> _Panel:
-        lower, upper = map(shown, self.levels)
+        lower, upper = shown_all(self.levels)
         if quantity == "probability":
             words = f"P({upper} differs from {lower})"
             short = len(words) <= _LONGEST_LABEL
