@@ -6,7 +6,7 @@ import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,9 +18,11 @@ from threadpoolctl import threadpool_limits
 from polyfid import persistence
 from polyfid.classifier import MultiFidelityClassifier
 from polyfid.tables import LabelledTable, Origin, Recipe, Roles, TableError, iter_blocks
+from polyfid.tables.column import Missing
 from polyfid.tables.errors import no_column
-from polyfid.tables.origin import Part, columns_behind
-from polyfid.tables.recipe import Missing, Unseen
+from polyfid.tables.origin import columns_behind
+from polyfid.tables.recipe import Unseen
+from polyfid.tables.stored import restored_table, table_state
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,7 +243,7 @@ class TableModel:
         persistence.write(path, "table", self._state(), self.summary())
 
     def _state(self) -> dict[str, Any]:
-        table = None if self.table is None else _table_state(self.table)
+        table = None if self.table is None else table_state(self.table)
         classifier = self.classifier._state()
         return {
             "recipe": self.recipe,
@@ -261,7 +263,7 @@ class TableModel:
                 f"the recipe makes {len(recipe.names)} columns, and the classifier takes "
                 f"{classifier.n_features_in_}"
             )
-        table = None if state["table"] is None else _restored_table(state["table"], roles)
+        table = None if state["table"] is None else restored_table(state["table"], roles)
         return cls(recipe, classifier, roles, table)
 
 
@@ -299,46 +301,3 @@ def _in_order(work: Any, items: Iterable[Any], jobs: int) -> Iterator[Any]:
                 yield waiting.popleft().result()
     finally:
         pool.shutdown(cancel_futures=True)
-
-
-# ------------------------------------------------------------------------- the table
-
-
-def _table_state(table: LabelledTable) -> dict[str, Any]:
-    return {
-        "features": {name: _plain(values) for name, values in table.features.items()},
-        "label": table.label,
-        "fidelity": table.fidelity,
-        "levels": table.levels,
-        "weight": table.weight,
-        "ids": table.ids,
-        "origin": [asdict(replace(part, path="")) for part in table.origin.parts],
-        "left_out": table.left_out,
-    }
-
-
-def _plain(values: pd.Series) -> NDArray[Any]:
-    if values.dtype.kind in "biuf" and isinstance(values.dtype, np.dtype):
-        return values.to_numpy()
-    cells = values.astype(object)
-    return cells.where(cells.notna(), None).to_numpy(dtype=object)
-
-
-def _restored_table(state: Mapping[str, Any], roles: Roles) -> LabelledTable:
-    origin = Origin(tuple(Part(**part) for part in state["origin"]))
-    features = origin.carried_by(pd.DataFrame(state["features"]))
-    made = LabelledTable(
-        features,
-        state["label"],
-        state["fidelity"],
-        state["levels"],
-        state["weight"],
-        state["ids"],
-        origin,
-        roles,
-        state["left_out"],
-    )
-    columns = (made.label, made.fidelity, made.weight, made.ids)
-    if any(c is not None and np.shape(c) != (len(features),) for c in columns):
-        raise ValueError("columns of the training table differ in length")
-    return made

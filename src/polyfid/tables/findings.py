@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 
 from polyfid.data import point_ids
+from polyfid.tables.column import Missing
 from polyfid.tables.errors import TableError, listed
 from polyfid.tables.labelled import LabelledTable
-from polyfid.tables.recipe import Missing, Recipe
+from polyfid.tables.recipe import Recipe
 
 #: Fewer trusted rows of a class than this are little to learn or to evaluate from.
 FEW = 5
