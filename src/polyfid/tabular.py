@@ -17,7 +17,15 @@ from threadpoolctl import threadpool_limits
 
 from polyfid import persistence
 from polyfid.classifier import MultiFidelityClassifier
-from polyfid.tables import LabelledTable, Origin, Recipe, Roles, TableError, iter_blocks
+from polyfid.tables import (
+    LabelledTable,
+    Origin,
+    Recipe,
+    Roles,
+    TableError,
+    iter_blocks,
+    read_table,
+)
 from polyfid.tables.column import Missing
 from polyfid.tables.errors import no_column
 from polyfid.tables.origin import columns_behind
@@ -91,13 +99,13 @@ class TableModel:
     # --------------------------------------------------------------- predicting
 
     def predict(
-        self, frame: pd.DataFrame, fidelity: str | None = None, id: str | None = None
+        self, frame: Any, fidelity: str | None = None, id: str | None = None
     ) -> pd.DataFrame:
         """Predictions of rows.
 
         Parameters
         ----------
-        frame : DataFrame
+        frame : data frame of pandas or polars, or path
             With the features; other columns and another order do not matter.
         fidelity : str, optional
             Level to predict; the most trusted one by default.
@@ -110,7 +118,7 @@ class TableModel:
             The id, ``label``, ``p_<class>`` for each class, ``latent_mean`` and ``latent_sd``
             (``latent_mean_<class>`` and so on if there are more than two classes).
         """
-        made, unseen = self._predict(frame, fidelity, id)
+        made, unseen = self._predict(read_table(frame, text=self._texts(id)), fidelity, id)
         unseen.warn()
         return made
 
@@ -159,7 +167,7 @@ class TableModel:
         **csv
             ``delimiter``, ``decimal`` and ``encoding`` of `read_table`.
         """
-        types = {**dict.fromkeys(self._id_names(id), "str"), **self.recipe.types}
+        types = {**self.recipe.types, **dict.fromkeys(self._texts(id), "str")}
         for place, block in enumerate(iter_blocks(source, types, rows=rows, **csv)):
             if not place:  # while the file is open, which standard input is not for long
                 self._check_columns(block, id)
@@ -170,6 +178,12 @@ class TableModel:
         if id is not None and id not in frame.columns:
             raise no_column(id, columns_behind(frame), Origin.of(frame).name, " of ids")
         self.recipe.check(frame)
+
+    def _texts(self, id: str | None) -> list[str]:
+        """Columns that are read as text, whatever they look like."""
+        types = self.recipe.types
+        features = [name for name, kind in types.items() if kind == "str"]
+        return [*features, *(name for name in self._id_names(id) if name not in types)]
 
     def _id_names(self, id: str | None) -> list[str]:
         """Columns that may name the rows, the preferred one first."""

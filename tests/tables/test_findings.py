@@ -88,3 +88,9 @@ def test_infinite_numbers_do_not_spoil_the_json():
     found = diagnose(make(x=[1.0, float("inf")] * 4))
     assert "not finite" in found.problems[0]
     json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_features_of_like_names_are_told_apart_in_words():
+    names = [f"temperature_of_the_inlet_of_reactor_{i}_in_celsius" for i in range(3)]
+    lines = str(diagnose(make(**dict.fromkeys(names, 1.0)))).splitlines()
+    assert all(any(f"_{i}_" in line for line in lines if "number" in line) for i in range(3))

@@ -20,6 +20,7 @@ from typing import Any
 import typer
 
 from polyfid.cli.parameters import Talk
+from polyfid.text import visible
 
 DATA, CALL, INTERRUPTED = 1, 2, 130
 #: Columns that text is made for where there is no terminal, and at most.
@@ -117,22 +118,6 @@ def width() -> int:
 
 def _is_terminal() -> bool:
     return sys.stdout.isatty()
-
-
-def visible(text: str) -> str:
-    r"""Text without characters that steer a terminal: they come from tables as well.
-
-    Examples
-    --------
-    >>> from polyfid.cli.talk import visible
-    >>> print(visible("red: \x1b[31m"))
-    red: \x1b[31m
-    """
-    return "".join(c if c.isprintable() or c == "\n" else _escape(c) for c in text)
-
-
-def _escape(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")
 
 
 def _print(text: str, err: bool = False, **style: Any) -> None:

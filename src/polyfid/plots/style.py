@@ -17,8 +17,8 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from polyfid.names import abbreviate
 from polyfid.plots.slices import Labelled
+from polyfid.text import abbreviate
 
 WIDTH = 3.4  # inches, a column of a journal
 INK, SHADE = "#1b1b1f", "#b9bcc4"

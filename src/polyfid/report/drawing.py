@@ -15,8 +15,8 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from polyfid.evaluation import Estimate
-from polyfid.names import abbreviate
 from polyfid.report import svg
+from polyfid.text import abbreviate
 
 Array = NDArray[np.float64]
 

@@ -17,7 +17,7 @@ from importlib import resources
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
-from polyfid.names import abbreviate
+from polyfid.text import abbreviate
 
 __all__ = [
     "Block",

@@ -13,6 +13,7 @@ from polyfid.tables.column import Missing
 from polyfid.tables.errors import TableError, listed
 from polyfid.tables.labelled import LabelledTable
 from polyfid.tables.recipe import Recipe
+from polyfid.text import aligned
 
 #: Fewer trusted rows of a class than this are little to learn or to evaluate from.
 FEW = 5
@@ -87,24 +88,36 @@ class Findings:
             "shared": [asdict(pair) for pair in self.shared],
         }
 
-    def __str__(self) -> str:
-        rows = [["level", *map(str, self.classes), "rows"]]
-        for level, row in zip(self.levels, self.counts, strict=True):
-            rows.append([level, *map(str, row), str(sum(row))])
-        lines = ["Levels, least trusted first, and rows of each class:", *_aligned(rows), ""]
-        cells = [["feature", "kind", "missing", "distinct", "from", "to"]]
+    def describe(self, width: int = 80) -> str:
+        """What is in the table, and what is wrong or odd about it, in lines for people."""
+        count = len(self.features)
+        cells: list[list[object]] = [["feature", "kind", "missing", "distinct", "from", "to"]]
         cells += [
-            [f.name, f.kind, str(f.missing), str(f.distinct), _number(f.low), _number(f.high)]
+            [f.name, f.kind, f.missing, f.distinct, _number(f.low), _number(f.high)]
             for f in self.features[:_MOST]
         ]
-        lines += [f"{len(self.features)} features:", *_aligned(cells)]
-        if len(self.features) > _MOST:
-            lines.append(f"  and {len(self.features) - _MOST} more")
+        lines = ["Levels, least trusted first, and rows of each class:", *self._counted(width), ""]
+        lines += [f"{count} feature{'s' * (count != 1)}:", *aligned(cells, words=(0, 1))]
+        if count > _MOST:
+            lines.append(f"  and {count - _MOST} more")
         for title, texts in (("Problems", self.problems), ("Notes", self.notes)):
             lines += ["", f"{title}:", *(f"  - {text}" for text in texts)] if texts else []
-        if not self.problems:
-            lines += ["", "No problems found."]
-        return "\n".join(lines)
+        return "\n".join(lines if self.problems else [*lines, "", "No problems found."])
+
+    def __str__(self) -> str:
+        return self.describe()
+
+    def _counted(self, width: int) -> list[str]:
+        """Rows by level and class; many classes go below each other."""
+        rows: list[list[object]] = [["level", *self.classes, "rows"]]
+        for level, counts in zip(self.levels, self.counts, strict=True):
+            rows.append([level, *counts, sum(counts)])
+        lines = aligned(rows)
+        if max(map(len, lines)) <= width:
+            return lines
+        turned = [list(column) for column in zip(*rows, strict=True)]
+        turned[0][0] = "class"
+        return aligned(turned)
 
 
 #: Features that are printed.
@@ -279,11 +292,3 @@ def _feature_notes(table: LabelledTable, features: tuple[Feature, ...]) -> list[
 
 def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.6g}"
-
-
-def _aligned(rows: list[list[str]]) -> list[str]:
-    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-    return [
-        "  " + "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip()
-        for row in rows
-    ]

@@ -1,9 +1,51 @@
-"""Names of the user's that are too long for where they are to stand."""
+"""Names and cells of the user's as text: harmless, short enough, in columns."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
+
+#: Longest cell that a table of text shows in full.
+LONGEST = 30
+
+
+def visible(text: str) -> str:
+    r"""Text without characters that steer a terminal: they come from tables as well.
+
+    Examples
+    --------
+    >>> from polyfid.text import visible
+    >>> print(visible("red: \x1b[31m"))
+    red: \x1b[31m
+    """
+    return "".join(c if c.isprintable() or c == "\n" else _escape(c) for c in text)
+
+
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def aligned(
+    rows: Sequence[Sequence[object]], indent: int = 2, words: Collection[int] = (0,)
+) -> list[str]:
+    r"""Lines of a table, its heads first: columns of ``words`` to the left, others to the right.
+
+    Examples
+    --------
+    >>> from polyfid.text import aligned
+    >>> print("\n".join(aligned([["level", "rows"], ["crowd", 120], ["gold", 7]])))
+      level  rows
+      crowd   120
+      gold      7
+    """
+    heads, *cells = ([visible(str(c)).replace("\n", "\\n") for c in row] for row in rows)
+    columns = zip(abbreviate(heads, LONGEST), *cells, strict=True)
+    shown = [abbreviate(column, LONGEST) for column in columns]
+    sides = [
+        [(str.ljust if k in words else str.rjust)(cell, max(map(len, column))) for cell in column]
+        for k, column in enumerate(shown)
+    ]
+    return [(" " * indent + "  ".join(line)).rstrip() for line in zip(*sides, strict=True)]
 
 
 def abbreviate(names: Iterable[object], longest: int) -> list[str]:
@@ -24,7 +66,7 @@ def abbreviate(names: Iterable[object], longest: int) -> list[str]:
 
     Examples
     --------
-    >>> from polyfid.names import abbreviate
+    >>> from polyfid.text import abbreviate
     >>> abbreviate(["speed", "temperature_of_the_inlet"], 16)
     ['speed', 'temperat…e_inlet']
     >>> abbreviate([f"temperature_at_sensor_{i}_in_celsius" for i in (1, 2)], 16)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyfid.names import abbreviate
+from polyfid.text import abbreviate
 
 
 def test_short_names_stay_and_long_ones_lose_their_middle():
