@@ -1,9 +1,12 @@
 """The command as a process of its own: what it imports, signals and pipes."""
 
+import os
 import signal
 import subprocess
 import sys
 import time
+
+import pytest
 
 
 def test_help_imports_nothing_heavy():
@@ -74,3 +77,28 @@ def test_a_terminal_of_few_characters_and_no_bar_in_a_pipe(folder, process):
     assert run.returncode == 0, stderr
     assert rb"gr\xf6\xdfe" in stdout
     assert stderr == b""
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="there are no terminals")
+def test_a_terminal_sees_that_a_fit_goes_on(folder, process):
+    ours, theirs = os.openpty()
+    run = process(
+        *("fit", "tidy.csv", "--kernel", "rbf"),
+        stderr=theirs,
+        env={"TERM": "xterm", "COLUMNS": "80"},
+    )
+    os.close(theirs)
+    seen = b""
+    while True:
+        try:
+            part = os.read(ours, 4096)
+        except OSError:  # the other end is closed
+            break
+        if not part:
+            break
+        seen += part
+    os.close(ours)
+    stdout, _ = run.communicate(timeout=60)
+    assert run.returncode == 0
+    assert b"Fitting" in seen
+    assert b"Fitting" not in stdout
