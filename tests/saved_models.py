@@ -1,4 +1,4 @@
-"""Files of models: taken apart and sealed again, and one of schema 1 that is kept for good.
+"""Files of models: taken apart, sealed again and refused, and one of schema 1, kept for good.
 
 ``python tests/saved_models.py`` with the sources on the path makes the file of the present schema,
 and what it predicts; a file of an older schema is never made again.
@@ -11,10 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 
-from polyfid import MultiFidelityClassifier
+from polyfid import MultiFidelityClassifier, load
 from polyfid.mixture import Mixture
-from polyfid.persistence import SCHEMA
+from polyfid.persistence import SCHEMA, ModelFileError
 
 MODELS = Path(__file__).parent / "models"
 PRELUDE = struct.Struct("<8sQ32s")
@@ -43,6 +44,15 @@ def seal(header, rest, honest=True):
         header = {**header, "sha256": hashlib.sha256(rest).hexdigest()}
     text = header if isinstance(header, bytes) else json.dumps(header).encode()
     return PRELUDE.pack(b"\x89polyfid", len(text), hashlib.sha256(text).digest()) + text + rest
+
+
+def refused(path, data, match=None):
+    """That a file is refused by all that read files, and by nothing but ModelFileError."""
+    path.write_bytes(data)
+    with pytest.raises(ModelFileError, match=match) as caught:
+        load(path)
+    assert str(path) in str(caught.value)
+    return str(caught.value)
 
 
 def make():

@@ -13,7 +13,7 @@ SRC = Path(__file__).parents[1] / "src" / "polyfid"
 # Names on one line do not import each other.
 LAYERS = [
     ["_version"],
-    ["data", "columns", "replacing", "blocks"],
+    ["data", "columns", "replacing", "blocks", "text"],
     ["datasets", "features"],
     ["linalg", "logistic", "hyperprior"],
     ["kernels"],

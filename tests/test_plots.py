@@ -1,6 +1,7 @@
 """Displays: what they compute is right, and they draw whatever a model was fitted to."""
 
 import io
+import warnings
 
 import matplotlib
 
@@ -558,3 +559,19 @@ def test_displays_of_scikit_learn_work_with_the_model(plane):
     calibration = CalibrationDisplay.from_estimator(model, X[gold], y[gold], n_bins=3)
     assert calibration.prob_true.size > 0
     assert roc.ax_.figure is not None
+
+
+def test_many_length_scales_are_no_reason_to_leave_intervals_out():
+    rng = np.random.RandomState(0)
+    x = rng.normal(size=(60, 18))
+    level = np.repeat(["low", "high"], 30)
+    y = x[:, 0] + np.where(level == "low", 0.5, 0.1) * rng.normal(size=60) > 0
+    model = MultiFidelityClassifier(
+        1.0 * RBF(ard=True), levels=["low", "high"], n_restarts=0, max_iter=20
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that so few steps are few
+        model.fit(x, y, fidelity=level)
+    (link,) = TrustDisplay.from_estimator(model, x).links[0]
+    low, high = link.rho_interval
+    assert low < link.rho < high

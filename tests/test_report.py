@@ -443,6 +443,59 @@ def test_a_browser_draws_it_without_complaint_and_sorts_by_keyboard(page, tmp_pa
         assert browser.problems == []
 
 
+@pytest.fixture(scope="module")
+def wide_page():
+    """Many columns whose long names differ in the middle, long ids, levels and labels."""
+    rng = np.random.RandomState(1)
+    n = 60
+    more = {
+        f"mean_temperature_of_reactor_{i}_in_degrees_celsius": rng.normal(size=n) for i in range(8)
+    }
+    more["id"] = [f"specimen/2024/{i:06d}/long-identifier" for i in range(n)]
+    classes = ("acceptable for production", "to be rejected after second inspection")
+    levels = ("simulation of the supplier", "measurement in our own laboratory")
+    table = make_table(40, 20, classes=classes, levels=levels, **more)
+    model = fit(table)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("polyfid.report.maps.feasibility", lambda *_: ())
+        return render(model=model, table=table, evaluation=judge(model))
+
+
+def test_columns_of_like_names_are_told_apart(wide_page):
+    heads = re.findall(r'<th scope="col"[^>]*title="([^"]*)"[^>]*><button[^>]*>([^<]*)<', wide_page)
+    short = dict(heads)
+    assert len(short) >= 2
+    assert len({*short.values()}) == len(short)
+    assert all(f"_{re.search(r'[0-9]', whole)[0]}_" in text for whole, text in short.items())
+
+
+@pytest.mark.skipif(not CHROMIUM.exists(), reason="no Chromium")
+def test_on_paper_nothing_is_too_wide_and_dark_is_light(wide_page, tmp_path):
+    path = tmp_path / "page.html"
+    path.write_text(wide_page, encoding="utf-8")
+    with Browser() as browser:
+        browser.open(path, 680)  # what an A4 page leaves between its margins
+        dark = [{"name": "prefers-color-scheme", "value": "dark"}]
+        browser.send("Emulation.setEmulatedMedia", media="print", features=dark)
+        # A browser makes all of a page smaller that is too wide.
+        assert browser.run("document.documentElement.scrollWidth") == 680
+        back = "getComputedStyle(document.body).backgroundColor"
+        assert browser.run(back) == "rgb(255, 255, 255)"
+        browser.print(tmp_path / "page.pdf")
+        assert (tmp_path / "page.pdf").stat().st_size > 10_000
+        assert browser.problems == []
+
+
+@pytest.mark.skipif(not CHROMIUM.exists(), reason="no Chromium")
+def test_names_of_rows_are_not_broken_on_a_phone(page, tmp_path):
+    path = tmp_path / "page.html"
+    path.write_text(page, encoding="utf-8")
+    with Browser() as browser:
+        browser.open(path, 390)
+        heights = "[...document.querySelectorAll('#rows tbody th')].map(e => e.offsetHeight)"
+        assert max(browser.run(heights)) < 40
+
+
 @pytest.mark.skipif(not CHROMIUM.exists(), reason="no Chromium")
 def test_words_sort_as_words_numbers_as_numbers_and_gaps_come_last(tmp_path):
     cells = [("item 10", "9", 9.0), ("item 9", "", None), ("item 2", "−10", -10.0)]

@@ -662,9 +662,12 @@ def rows():
     return Rows(X, level, Logit(np.where(y, 1.0, -1.0), np.ones(70)))
 
 
-def climb(rows, structure, start=None, rival=None):
+def climb(rows, structure, start=None):
     features = structure.features.of(rows.x, np.ones(len(rows.x)))
-    return structures._climb(structure, features, rows, 2, SETTINGS, 0, start, rival)
+    climbed = structures._climb(structure, features, rows, 2, SETTINGS, 0, start)
+    assert climbed.fit is None  # until it is weighed
+    assert climbed.log_evidence == -np.inf
+    return structures._weigh(climbed, rows, SETTINGS, 0, start and start.fit)
 
 
 @pytest.fixture(scope="module")
@@ -724,15 +727,37 @@ def test_special_cases_start_where_the_general_one_ended(rows, lead):
             assert theta[name] - mean[name] == pytest.approx(known[name])
 
 
-def test_hopeless_structures_give_up(rows, lead):
-    optimum = replace(lead.optimum, objective=lead.optimum.objective + 100.0)
-    ahead = replace(lead, optimum=optimum, log_evidence=lead.log_evidence + 100.0)
-    given_up = climb(rows, STRUCTURES[1], lead, ahead)
-    assert given_up.fit is None
-    assert given_up.log_evidence == -np.inf
-    assert climb(rows, STRUCTURES[1], lead, lead).fit is not None
-    # Without a rival, and from a start that has seen fewer rows, nothing is compared.
-    assert climb(rows, STRUCTURES[1], ahead).fit is not None
+def candidate(height, gain=0.0):
+    optimum = SimpleNamespace(objective=height)
+    return SimpleNamespace(optimum=optimum, gain=gain, log_evidence=height + gain)
+
+
+def test_hopeless_structures_are_not_weighed():
+    simple, best = candidate(-100.0, -2.0), candidate(-80.0, -9.0)
+    behind = -TEMPERATURE * np.log(NEGLIGIBLE)
+    # What it takes to have a weight, and what the simple one gained: another may gain a bit more.
+    last = best.log_evidence - behind - simple.gain
+    assert not structures._hopeless(candidate(last), [simple, best])
+    assert not structures._hopeless(candidate(last - 1.9), [simple, best])
+    assert structures._hopeless(candidate(last - 2.1), [simple, best])
+    # Without others, or where none could be weighed, nothing is.
+    assert not structures._hopeless(simple, [])
+    assert not structures._hopeless(simple, [candidate(-100.0, -np.inf)])
+
+
+def test_structures_far_behind_are_spared_the_weighing(monkeypatch):
+    weighed = []
+    weigh = structures._weigh
+
+    def watch(candidate, *rest):
+        weighed.append(candidate.structure)
+        return weigh(candidate, *rest)
+
+    monkeypatch.setattr(structures, "_weigh", watch)
+    model, seen = tried(monkeypatch, *skewed())
+    assert set(weighed) < {structure for structure, _ in seen}
+    assert {str(s) for s in weighed} >= set(by_name(model))
+    assert len(set(weighed)) == len(weighed)
 
 
 def test_rows_are_taken_with_their_labels(rows):

@@ -50,6 +50,14 @@ def test_predictions_are_those_of_the_classifier(model):
     assert np.array_equal(made["latent_sd"], np.sqrt(variance))
 
 
+def test_frames_of_polars_and_files_are_predicted_too(model, tmp_path):
+    polars = pytest.importorskip("polars")
+    expected = model.predict(NEW)
+    pd.testing.assert_frame_equal(model.predict(polars.from_pandas(NEW)), expected)
+    NEW.to_csv(tmp_path / "new.csv", index=False)
+    pd.testing.assert_frame_equal(model.predict(tmp_path / "new.csv"), expected)
+
+
 def test_it_learns_the_rule(model):
     assert (model.predict(NEW)["label"] == rows(25, 2)["label"]).mean() > 0.8
 
@@ -153,7 +161,7 @@ def test_a_bad_cell_is_named_wherever_its_block(model, tmp_path):
 
 def test_unknown_categories_are_told_once_for_all_blocks(model):
     new = NEW.assign(c="mauve")
-    with pytest.warns(UserWarning, match=r"'c': 25 row\(s\)") as caught:
+    with pytest.warns(UserWarning, match=r"'c': 25 rows are in no category") as caught:
         list(model.predict_blocks([new.iloc[:10], new.iloc[10:]]))
     assert len(caught) == 1
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 Array = NDArray[np.float64]
 
@@ -28,7 +29,13 @@ _PANEL = 100
 
 def suitable_threads(n: int) -> AbstractContextManager[Any]:
     """A context for work on matrices of size n: small ones are left to one thread of BLAS."""
-    return threadpool_limits(1, user_api="blas") if n < SMALL else nullcontext()
+    return _controller().limit(limits=1, user_api="blas") if n < SMALL else nullcontext()
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    """Of the BLAS that numpy and scipy have loaded; looking for it takes milliseconds."""
+    return ThreadpoolController()
 
 
 class NotPositiveDefinite(ArithmeticError):  # noqa: N818

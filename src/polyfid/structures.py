@@ -68,8 +68,8 @@ POLISH_ITER = 12
 N_LAPLACE = 2000
 #: The leading structures whose other links are tried.
 N_SPECIALISED = 2
-#: How much more one structure may gain than another by what comes after the climb.
-_LENIENCE = 3.0
+#: How much more a structure may gain than all others by what comes after the climb.
+_LENIENCE = 2.0
 
 #: The kernel of a correction that is not there.
 ABSENT = Constant(1e-6, "fixed")
@@ -228,29 +228,45 @@ def learn(
     scout = tuning.take(tuning_subset(tuning.level, N_SCOUT, rng))
     seed = int(rng.randint(2**31 - 1))
 
-    def climb(
-        structure: Structure,
-        on: Rows,
-        start: Candidate | None = None,
-        rival: Candidate | None = None,
-    ) -> Candidate:
+    def climb(structure: Structure, on: Rows, start: Candidate | None = None) -> Candidate:
         features = maps[structure.features]
-        return _climb(structure, features, on, n_levels, settings, seed, start, rival)
+        return _climb(structure, features, on, n_levels, settings, seed, start)
+
+    def climb_again(candidate: Candidate) -> Candidate:
+        again = climb(candidate.structure, tuning, candidate)
+        return _weigh(again, tuning, settings, seed, None)
+
+    def weighed(candidates: Sequence[Candidate]) -> list[Candidate]:
+        # Rows and labels are those of the best so far, and so, nearly, is the posterior.
+        near = _leaders(found)[0].fit if found else None
+        hopeful = [c for c in candidates if not _hopeless(c, found)]
+        return list(pool(delayed(_weigh)(c, scout, settings, seed, near) for c in hopeful))
 
     first, *others = _worth_trying(maps)
     pool = Parallel(n_jobs=settings.n_jobs, prefer="processes")
     lead = climb(first, scout)
-    found = [lead, *pool(delayed(climb)(s, scout, lead, lead) for s in others)]
-    found.sort(key=lambda c: -c.log_evidence)
-    special = [
+    climbed = list(pool(delayed(climb)(s, scout, lead) for s in others))
+
+    # Weighing takes as long as climbing, and structures that others leave far behind are spared it.
+    # So the promising ones come first: the simplest and the highest, then those that may have their
+    # links specialised, then what comes of that.
+    climbed.sort(key=_height, reverse=True)
+    found: list[Candidate] = []
+    found += weighed([lead, *climbed[:1]])
+    may_lead = [_reach(c, found) >= _leaders(found)[-1].log_evidence for c in climbed[1:]]
+    found += weighed([c for c, may in zip(climbed[1:], may_lead, strict=True) if may])
+    late = [c for c, may in zip(climbed[1:], may_lead, strict=True) if not may]
+    tasks = [
         (replace(c.structure, link=link), c)
-        for c in found[:N_SPECIALISED]
+        for c in _leaders(found)
         for link in _special_links(c.prior, rows.level)
     ]
-    found += pool(delayed(climb)(s, scout, c, c) for s, c in special)
+    special = sorted(pool(delayed(climb)(s, scout, c) for s, c in tasks), key=_height, reverse=True)
+    found += weighed(special[:N_SPECIALISED])
+    found += weighed(special[N_SPECIALISED:] + late)
     if scout is not tuning:
         leaders = _average(found)[:N_LEADERS]
-        found = list(pool(delayed(climb)(c.structure, tuning, c) for c, _ in leaders))
+        found = list(pool(delayed(climb_again)(c) for c, _ in leaders))
 
     # What the leading one gains by going on under the scheme itself, the others are given as well.
     leader, *rest = [c for c, _ in _average(found)]
@@ -305,20 +321,15 @@ def _climb(
     settings: Settings,
     seed: int,
     start: Candidate | None,
-    rival: Candidate | None,
 ) -> Candidate:
-    """Tune a structure with Laplace, and find its evidence under the scheme that is asked for.
-
-    It starts from where another one ended, if there is one, and gives up where it is far behind a
-    rival that has seen the same rows.
-    """
-    rng = np.random.RandomState(seed)
+    """Tune a structure with Laplace, from where another one ended, if there is one."""
     points = Points(np.ascontiguousarray(features(rows.x)), rows.level)
     prior = structure.prior(features, points.x.shape[1], n_levels, settings)
     evidence = Evidence(prior, rows.likelihood, points, SCHEMES["laplace"])
     hyperprior = make_hyperprior(prior, rows.likelihood, points, weak=True)
     with suitable_threads(len(points)):
         if start is None:
+            rng = np.random.RandomState(seed)
             starts = starting_points(evidence, hyperprior, settings, rng)
         else:
             starts = [_translate(start, evidence, hyperprior)]
@@ -328,14 +339,23 @@ def _climb(
                 starts.append(starts[0] - np.where(lengths, 1.0, 0.0))
         tol = max(settings.tol, TOLERANCE / len(evidence.theta))
         hopeless = 3.0 if start is None else 0.0
-        limits = settings.max_iter, tol, None, hopeless
-        optimum = maximise(evidence, hyperprior, starts, *limits)
-        candidate = Candidate(structure, features, prior, hyperprior, optimum, None, -np.inf)
-        if rival is not None and _hopeless(optimum, rival):
-            return candidate
+        optimum = maximise(evidence, hyperprior, starts, settings.max_iter, tol, None, hopeless)
+    return Candidate(structure, features, prior, hyperprior, optimum, None, -np.inf)
+
+
+def _weigh(
+    candidate: Candidate, rows: Rows, settings: Settings, seed: int, near: BinaryFit | None
+) -> Candidate:
+    """Find the evidence of a tuned structure under the scheme that is asked for.
+
+    Inference starts from a fit of the same rows, if there is one.
+    """
+    evidence, hyperprior = candidate.evidence(rows), candidate.hyperprior
+    optimum = candidate.optimum
+    with suitable_threads(len(evidence.points)):
         try:
-            # Rows and labels are the rival's, and so, nearly, is the posterior.
-            fit = _infer(evidence, optimum, settings, rival.fit if rival else None)
+            fit = _infer(evidence, optimum, settings, near)
+            rng = np.random.RandomState(seed)
             occam = log_occam(evidence, hyperprior, optimum.theta, rng)
         except NotPositiveDefinite:
             return candidate
@@ -429,10 +449,26 @@ def _move(candidate: Candidate, optimum: Optimum, rows: Rows, settings: Settings
     )
 
 
-def _hopeless(optimum: Optimum, other: Candidate) -> bool:
-    """Whether a structure is so far behind another that its weight would be negligible."""
-    reach = optimum.objective + max(other.gain, 0.0) + _LENIENCE
-    return bool(reach < other.log_evidence + TEMPERATURE * np.log(NEGLIGIBLE))
+def _height(candidate: Candidate) -> float:
+    return candidate.optimum.objective
+
+
+def _leaders(found: Sequence[Candidate]) -> list[Candidate]:
+    """Those of most evidence, whose other links are worth trying."""
+    return sorted(found, key=lambda c: -c.log_evidence)[:N_SPECIALISED]
+
+
+def _reach(candidate: Candidate, found: Sequence[Candidate]) -> float:
+    """The most evidence that a structure may have when it is weighed, as others were."""
+    return _height(candidate) + max(c.gain for c in found) + _LENIENCE
+
+
+def _hopeless(candidate: Candidate, found: Sequence[Candidate]) -> bool:
+    """Whether a structure is so far behind others that its weight would be negligible."""
+    if not found:
+        return False
+    enough = max(c.log_evidence for c in found) + TEMPERATURE * np.log(NEGLIGIBLE)
+    return bool(_reach(candidate, found) < enough)
 
 
 def _translate(start: Candidate, evidence: Evidence, hyperprior: HyperPrior) -> Array:

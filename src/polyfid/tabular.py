@@ -6,7 +6,7 @@ import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,10 +17,20 @@ from threadpoolctl import threadpool_limits
 
 from polyfid import persistence
 from polyfid.classifier import MultiFidelityClassifier
-from polyfid.tables import LabelledTable, Origin, Recipe, Roles, TableError, iter_blocks
+from polyfid.tables import (
+    LabelledTable,
+    Origin,
+    Recipe,
+    Roles,
+    TableError,
+    iter_blocks,
+    read_table,
+)
+from polyfid.tables.column import Missing
 from polyfid.tables.errors import no_column
-from polyfid.tables.origin import Part
-from polyfid.tables.recipe import Missing, Unseen
+from polyfid.tables.origin import columns_behind
+from polyfid.tables.recipe import Unseen
+from polyfid.tables.stored import restored_table, table_state
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,13 +99,13 @@ class TableModel:
     # --------------------------------------------------------------- predicting
 
     def predict(
-        self, frame: pd.DataFrame, fidelity: str | None = None, id: str | None = None
+        self, frame: Any, fidelity: str | None = None, id: str | None = None
     ) -> pd.DataFrame:
         """Predictions of rows.
 
         Parameters
         ----------
-        frame : DataFrame
+        frame : data frame of pandas or polars, or path
             With the features; other columns and another order do not matter.
         fidelity : str, optional
             Level to predict; the most trusted one by default.
@@ -108,7 +118,7 @@ class TableModel:
             The id, ``label``, ``p_<class>`` for each class, ``latent_mean`` and ``latent_sd``
             (``latent_mean_<class>`` and so on if there are more than two classes).
         """
-        made, unseen = self._predict(frame, fidelity, id)
+        made, unseen = self._predict(read_table(frame, text=self._texts(id)), fidelity, id)
         unseen.warn()
         return made
 
@@ -157,8 +167,23 @@ class TableModel:
         **csv
             ``delimiter``, ``decimal`` and ``encoding`` of `read_table`.
         """
-        types = {**dict.fromkeys(self._id_names(id), "str"), **self.recipe.types}
-        return iter_blocks(source, types, rows=rows, **csv)
+        types = {**self.recipe.types, **dict.fromkeys(self._texts(id), "str")}
+        for place, block in enumerate(iter_blocks(source, types, rows=rows, **csv)):
+            if not place:  # while the file is open, which standard input is not for long
+                self._check_columns(block, id)
+            yield block
+
+    def _check_columns(self, frame: pd.DataFrame, id: str | None) -> None:
+        """Refuse rows that lack columns, before anything is done with them."""
+        if id is not None and id not in frame.columns:
+            raise no_column(id, columns_behind(frame), Origin.of(frame).name, " of ids")
+        self.recipe.check(frame)
+
+    def _texts(self, id: str | None) -> list[str]:
+        """Columns that are read as text, whatever they look like."""
+        types = self.recipe.types
+        features = [name for name, kind in types.items() if kind == "str"]
+        return [*features, *(name for name in self._id_names(id) if name not in types)]
 
     def _id_names(self, id: str | None) -> list[str]:
         """Columns that may name the rows, the preferred one first."""
@@ -172,8 +197,7 @@ class TableModel:
     def _predict(
         self, frame: pd.DataFrame, fidelity: str | None, id: str | None
     ) -> tuple[pd.DataFrame, Unseen]:
-        if id is not None and id not in frame.columns:
-            raise no_column(id, frame.columns, Origin.of(frame).name, " of ids")
+        self._check_columns(frame, id)
         model, classes = self.classifier, [str(c) for c in self.classifier.classes_]
         x, unseen = self.recipe.encode(frame)
         if len(frame):
@@ -233,7 +257,7 @@ class TableModel:
         persistence.write(path, "table", self._state(), self.summary())
 
     def _state(self) -> dict[str, Any]:
-        table = None if self.table is None else _table_state(self.table)
+        table = None if self.table is None else table_state(self.table)
         classifier = self.classifier._state()
         return {
             "recipe": self.recipe,
@@ -253,7 +277,7 @@ class TableModel:
                 f"the recipe makes {len(recipe.names)} columns, and the classifier takes "
                 f"{classifier.n_features_in_}"
             )
-        table = None if state["table"] is None else _restored_table(state["table"], roles)
+        table = None if state["table"] is None else restored_table(state["table"], roles)
         return cls(recipe, classifier, roles, table)
 
 
@@ -291,46 +315,3 @@ def _in_order(work: Any, items: Iterable[Any], jobs: int) -> Iterator[Any]:
                 yield waiting.popleft().result()
     finally:
         pool.shutdown(cancel_futures=True)
-
-
-# ------------------------------------------------------------------------- the table
-
-
-def _table_state(table: LabelledTable) -> dict[str, Any]:
-    return {
-        "features": {name: _plain(values) for name, values in table.features.items()},
-        "label": table.label,
-        "fidelity": table.fidelity,
-        "levels": table.levels,
-        "weight": table.weight,
-        "ids": table.ids,
-        "origin": [asdict(replace(part, path="")) for part in table.origin.parts],
-        "left_out": table.left_out,
-    }
-
-
-def _plain(values: pd.Series) -> NDArray[Any]:
-    if values.dtype.kind in "biuf" and isinstance(values.dtype, np.dtype):
-        return values.to_numpy()
-    cells = values.astype(object)
-    return cells.where(cells.notna(), None).to_numpy(dtype=object)
-
-
-def _restored_table(state: Mapping[str, Any], roles: Roles) -> LabelledTable:
-    origin = Origin(tuple(Part(**part) for part in state["origin"]))
-    features = origin.carried_by(pd.DataFrame(state["features"]))
-    made = LabelledTable(
-        features,
-        state["label"],
-        state["fidelity"],
-        state["levels"],
-        state["weight"],
-        state["ids"],
-        origin,
-        roles,
-        state["left_out"],
-    )
-    columns = (made.label, made.fidelity, made.weight, made.ids)
-    if any(c is not None and np.shape(c) != (len(features),) for c in columns):
-        raise ValueError("columns of the training table differ in length")
-    return made

@@ -25,7 +25,7 @@ def test_disagreement_and_duplicates(polyfid, folder):
     )
     said = polyfid("check", "t.csv").stdout
     assert "2 points in common, and disagree on 1" in said
-    assert "1 row(s) repeat another one" in said
+    assert "1 row repeats another one" in said
 
 
 def test_every_problem_is_told_with_its_place(polyfid, folder):

@@ -1,6 +1,7 @@
 """Options in a file, and the file that is written beside each output."""
 
 import tomllib
+from types import SimpleNamespace
 
 import pytest
 from typer.main import get_command
@@ -124,7 +125,20 @@ def test_strings_of_all_kinds_survive(folder):
         info_name = "fit"
         params = {"a": 'quo"te\\ \t\n\x7f ü [x]', "b": ["1,2", "c=d"], "c": None, "d": True, "e": 2}  # noqa: RUF012
 
+        command = SimpleNamespace(params=[SimpleNamespace(name=name) for name in params])
+
     written = write_config(Context(), folder / "tidy.csv")
     read = tomllib.loads(written.read_text(encoding="utf-8"))
     assert {k: read[k] for k in "abde"} == {k: v for k, v in Context.params.items() if k != "c"}
     assert "c" not in read
+
+
+def test_options_stand_in_the_order_of_the_command(polyfid, folder):
+    polyfid("predict", "-o", "out.csv", "--block", 5, "model.polyfid", "new.csv", "-q")
+    written = tomllib.loads((folder / "out.csv.toml").read_text())
+    assert list(written) == ["command", "version", "model", "new", "out", "block"]
+
+
+def test_help_tells_of_tables_for_one_verb(polyfid):
+    said = polyfid("fit", "--help", env={"COLUMNS": "200", "TERMINAL_WIDTH": "200"}).stdout
+    assert "Tables [fit], [report] … are for one verb" in " ".join(said.split())

@@ -102,7 +102,35 @@ def test_calls_that_make_no_sense(polyfid, crowd, args, words):
 def test_unknown_tasks_are_a_problem_with_the_data(polyfid, crowd, folder):
     with (folder / "long.csv").open("a") as file:
         file.write("999,ann,hot\n")
-    assert "999" in polyfid("check", *crowd, "--answers", "long.csv", code=1).stderr
+    said = polyfid("check", *crowd, "--answers", "long.csv", code=1).stderr
+    row = len((folder / "long.csv").read_text().splitlines())
+    assert f"answers (long.csv) has 1 of {N + 1} tasks that are no items: '999'" in said
+    assert f"column 'task', row {row}." in said
+
+
+def test_errors_name_file_row_and_option(polyfid, crowd, folder):
+    answers = ("--answers", "long.csv")
+    items = pd.read_csv("items.csv")
+    items.rename(columns={"id": "song"}).to_csv("other.csv", index=False)
+    said = polyfid("check", "--items", "other.csv", *answers, code=1).stderr
+    assert "items (other.csv) has no column 'id'" in said
+    assert "(--id)" in said
+    pd.concat([items, items[4:5]]).to_csv("twice.csv", index=False)
+    said = polyfid("check", "--items", "twice.csv", *answers, code=1).stderr
+    assert "items (twice.csv), column 'id': '4' occur" in said
+    assert f"again in row {N + 2};" in said
+    # A row without an answer is left out, and does not move the count of those after it.
+    (folder / "gap.csv").write_text("task,worker,label\n1,ann,hot\n2,ann,\n\n,ann,hot\n")
+    said = polyfid("check", "--items", "items.csv", "--answers", "gap.csv", code=1).stderr
+    assert "answers (gap.csv), column 'task': no value in row 5, 1 in all" in said
+    (folder / "wide-gap.csv").write_text("task,ann\n1,hot\n,cold\n,\n")
+    said = polyfid("check", *crowd, "--answers", "wide-gap.csv", "--form", "wide", code=1).stderr
+    assert "answers (wide-gap.csv), column 'task': no value in row 3, 1 in all" in said
+    (folder / "no-gold.csv").write_text("task,label\n1,hot\n2,\n")
+    said = polyfid(
+        *("check", "--items", "items.csv", *answers, "--gold", "no-gold.csv"), code=1
+    ).stderr
+    assert "gold (no-gold.csv), column 'label': no label in row 3" in said
 
 
 def test_without_crowd_kit_the_extra_is_named(polyfid, crowd, no_crowd_kit):
@@ -147,17 +175,21 @@ def test_an_export_comes_in(polyfid, export):
     assert rows_of(found) == {"crowd": N, "gold": N // 2}
     assert found["classes"] == ["pop", "rock"]
     assert polyfid.json("check", "export.json", "--from-name", "genre")["levels"] == ["crowd"]
-    assert "nobody" in polyfid("check", "export.json", "--trusted", "9", code=1).stderr
+    said = polyfid("check", "export.json", "--trusted", "9", code=1).stderr
+    assert "export.json: trusted: nobody called '9'" in said
     assert "mood" in polyfid("check", "export.json", "--from-name", "mood", code=1).stderr
 
 
 def test_there_and_back(polyfid, export, folder):
     polyfid("fit", "export.json", "--trusted", "3", "--kernel", "rbf", "-q")
-    rows = pd.DataFrame(
-        {"id": [t["id"] for t in export], "tempo": [t["data"]["tempo"] for t in export]}
-    )
-    rows.to_csv("tasks.csv", index=False)
-    polyfid("predict", "model.polyfid", "tasks.csv", "-o", "out.csv")
+    export.append({"id": 99, "data": {"tempo": 0.1}, "annotations": []})  # nobody has seen it
+    (folder / "export.json").write_text(json.dumps(export))
+    polyfid("predict", "model.polyfid", "export.json", "--block", 10, "-o", "out.csv")
+    assert pd.read_csv("out.csv")["id"].tolist() == [t["id"] for t in export]
+    polyfid("convert", "export.json", "--to", "table", "-o", "tasks.csv")
+    assert pd.read_csv("tasks.csv").columns.tolist() == ["id", "tempo"]
+    polyfid("predict", "model.polyfid", "tasks.csv", "-o", "same.csv")
+    pd.testing.assert_frame_equal(pd.read_csv("same.csv"), pd.read_csv("out.csv"), rtol=1e-10)
     tags = ("--to", "labelstudio", "--from-name", "genre", "--to-name", "song")
     polyfid("convert", "out.csv", *tags, "-o", "ids.json")
     alone = json.loads((folder / "ids.json").read_text())
@@ -180,3 +212,18 @@ def test_predictions_for_label_studio_need_names(polyfid, folder):
     result = polyfid("convert", "out.csv", *tags, "--id", "nr", "-o", "p.json", code=1)
     assert "out.csv" in result.stderr
     assert "'nr'" in result.stderr
+
+
+def test_one_row_a_task_goes_to_label_studio(polyfid, folder):
+    (folder / "p.csv").write_text("id,p_a,p_b\n1,0.5,0.5\n2,0.5,0.5\n1,0.2,0.8\n")
+    tags = ("--to", "labelstudio", "--from-name", "a", "--to-name", "b")
+    said = polyfid("convert", "p.csv", *tags, "-o", "p.json", code=1).stderr
+    assert "p.csv, row 4, column 'id': task 1 has an earlier row too" in said
+    assert not (folder / "p.json").exists()
+
+
+def test_other_json_is_no_table(polyfid, folder):
+    (folder / "t.json").write_text("{}")
+    said = polyfid("check", "--level", "a=t.json", "--level", "b=expert.csv", code=1).stderr
+    assert "t.json: JSON is no table" in said
+    assert "t.json: " in polyfid("predict", "model.polyfid", "t.json", code=1).stderr

@@ -173,6 +173,48 @@ def test_problems_with_new_rows_name_row_and_column(polyfid, folder):
     assert not list(folder.glob("*out*"))
 
 
+@pytest.mark.parametrize("name", ["new.csv", "new.csv.gz", "new.parquet", "-"])
+def test_a_column_of_another_name_is_named_though_it_is_not_read(polyfid, folder, name):
+    new = pd.read_csv("new.csv").rename(columns={"heat": "Heat", "flow": "feat"})
+    text = new.to_csv(index=False)
+    if name != "-":
+        polyfid("convert", "-", "--to", "table", "-o", name, input=text)
+    said = polyfid("predict", "model.polyfid", name, input=text, code=1).stderr
+    there = ", ".join(map(repr, new.columns))
+    file = "standard input" if name == "-" else name
+    assert f"{file}: there is no column 'heat', which the model was fitted to" in said
+    assert f"did you mean 'Heat'? the columns are {there}" in said
+    said = polyfid("predict", "model.polyfid", name, "--id", "idd", input=text, code=1).stderr
+    assert f"did you mean 'id'? the columns are {there}" in said
+
+
+def test_no_column_is_suggested_that_is_another_feature(polyfid, folder):
+    pd.read_csv("new.csv").drop(columns="heat").assign(heat2=1).to_csv("a.csv", index=False)
+    (folder / "b.csv").write_text("beat,flow,label,fidelity\n1,2,a,x\n2,3,b,x\n3,1,a,y\n4,2,b,y\n")
+    assert "did you mean 'heat2'" in polyfid("predict", "model.polyfid", "a.csv", code=1).stderr
+    polyfid("fit", "b.csv", "--kernel", "rbf", "-q", "-o", "b.polyfid")
+    (folder / "c.csv").write_text("floe,flow\n1,2\n")
+    said = polyfid("predict", "b.polyfid", "c.csv", code=1).stderr
+    assert "no column 'beat'" in said
+    assert "did you mean" not in said
+
+
+def test_a_wrong_file_is_told_in_one_line(polyfid, folder):
+    names = ["a", "b", "c", "d"]
+    rows = "\n".join(f"{i},{i % 3},1,{i},{'xy'[i % 2]},{'lh'[i // 4]}" for i in range(8))
+    (folder / "t.csv").write_text(f"{','.join(names)},label,fidelity\n{rows}\n")
+    polyfid("fit", "t.csv", "--levels", "l,h", "--kernel", "rbf", "-q", "-o", "t.polyfid")
+    said = polyfid("predict", "t.polyfid", "new.csv", code=1).stderr
+    assert said.count("polyfid:") == 1
+    assert "there are no columns 'a', 'b', 'c', 'd', which the model was fitted to" in said
+
+
+def test_a_model_is_no_table(polyfid, folder):
+    for call in (("check",), ("fit", "-o", "m.polyfid"), ("predict", "model.polyfid")):
+        said = polyfid(*call, "model.polyfid", code=1).stderr
+        assert "model.polyfid: this is a model that polyfid saved, not a table" in said
+
+
 def test_files_that_are_no_models(polyfid, folder):
     assert "not a polyfid model" in polyfid("predict", "tidy.csv", "new.csv", code=1).stderr
     assert "not a polyfid model" in polyfid("inspect", "tidy.csv", code=1).stderr

@@ -1,5 +1,6 @@
 """``polyfid evaluate``, ``report`` and ``demo``."""
 
+import shlex
 import sys
 
 import pandas as pd
@@ -89,7 +90,10 @@ def test_demo_end_to_end(polyfid, folder, monkeypatch, not_drawn):
     made = built_in.tables()
     little = made._replace(simulation=made.simulation[:80], experiment=made.experiment[:30])
     monkeypatch.setattr(built_in, "tables", lambda seed: little)
-    result = polyfid("demo", *FAST, "-o", "my demo")
+    call = ["demo", *map(str, FAST), "-o", "my demo"]
+    monkeypatch.setattr("sys.argv", ["polyfid", *call])
+    result = polyfid(*call)
+    assert not_drawn[0]["command"] == shlex.join(["polyfid", *call])
     there = {p.name for p in (folder / "my demo").iterdir()}
     files = {"simulation.csv", "experiment.csv", "new.csv", "model.polyfid", "predictions.csv"}
     assert files | {"report.html", "report.html.toml"} == there

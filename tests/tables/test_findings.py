@@ -65,9 +65,9 @@ def test_odd_things_are_noted():
     found = diagnose(make(x=1.0, c="r", id="a", worker="w"))
     text = "\n".join(found.notes)
     assert "one value only, which tell nothing: 'x', 'c'" in text
-    assert "column(s) left out: 'worker'" in text
-    assert "point(s) have different labels within one level" in text
-    assert "id(s) come more than once within a level, first 'a' in table 1, row 2" in text
+    assert "column left out: 'worker'" in text
+    assert "points have different labels within one level" in text
+    assert "ids come more than once within a level, first 'a' in table 1, row 2" in text
     assert found.duplicates == 4
 
 
@@ -88,3 +88,9 @@ def test_infinite_numbers_do_not_spoil_the_json():
     found = diagnose(make(x=[1.0, float("inf")] * 4))
     assert "not finite" in found.problems[0]
     json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_features_of_like_names_are_told_apart_in_words():
+    names = [f"temperature_of_the_inlet_of_reactor_{i}_in_celsius" for i in range(3)]
+    lines = str(diagnose(make(**dict.fromkeys(names, 1.0)))).splitlines()
+    assert all(any(f"_{i}_" in line for line in lines if "number" in line) for i in range(3))

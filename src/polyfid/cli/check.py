@@ -16,7 +16,6 @@ def check(
     seed: Annotated[int, typer.Option(min=0, help="Of draws between tied answers.")] = 0,
 ) -> None:
     """Read tables, say what was understood and what is wrong; nothing is fitted."""
-    from polyfid.cli.layout import describe
     from polyfid.cli.sources import read_sources
     from polyfid.cli.talk import DATA, Speaker, complain, problems_of, width
     from polyfid.tables import diagnose
@@ -32,7 +31,7 @@ def check(
         raise typer.Exit(DATA) from None
     findings = diagnose(table, missing=sources.missing)
     speaker.result({**findings.to_dict(), "warnings": warned})
-    speaker.say(describe(findings, width()))
+    speaker.say(findings.describe(width()))
     if findings.problems:
         if talk.quiet:
             complain(*findings.problems)

@@ -107,7 +107,9 @@ def write_config(context: typer.Context, out: Path) -> Path | None:
         f"command = {_toml(context.info_name)}",
         f"version = {_toml(__version__)}",
     ]
-    for name, value in context.params.items():
+    # In the order of the command, whatever was given first.
+    values = {p.name: context.params.get(p.name) for p in context.command.params if p.name}
+    for name, value in values.items():
         if name not in NOT_KEPT and value is not None and value not in ([], ()):
             lines.append(f"{name} = {_toml(value)}")
     with replacing(path) as file:

@@ -31,7 +31,8 @@ def convert(
         Literal["tidy", "levels", "table", "labelstudio"],
         typer.Option(
             help="One tidy table; one file a level (FILE-NAME.csv); the same rows in another "
-            "format; or, of a table that polyfid predict made, predictions for Label Studio.",
+            "format (of an export of Label Studio, its tasks); or, of a table that polyfid predict "
+            "made, predictions for Label Studio.",
         ),
     ] = "tidy",
     seed: Annotated[int, typer.Option(min=0, help="Of draws between tied answers.")] = 0,
@@ -80,17 +81,18 @@ def _only_file(sources: Sources, to: str) -> str:
 
 
 def _to_table(sources: Sources, out: str) -> None:
-    from polyfid.cli.sources import csv_options
+    from polyfid.cli.sources import csv_options, rows_of
     from polyfid.tables import iter_blocks, write_table
 
     csv = csv_options(sources.delimiter, sources.decimal, sources.encoding)
-    write_table(iter_blocks(_only_file(sources, "table"), **csv), out)
+    write_table(iter_blocks(rows_of(_only_file(sources, "table")), **csv), out)
 
 
 def _to_label_studio(sources: Sources, tasks: str | None, to_name: str | None, out: str) -> None:
     from polyfid.cli.sources import csv_options
     from polyfid.labelstudio import write_predictions
     from polyfid.tables import TableError, read_table
+    from polyfid.tables.origin import error_at
 
     file = _only_file(sources, "labelstudio")
     if sources.from_name is None or to_name is None:
@@ -104,6 +106,11 @@ def _to_label_studio(sources: Sources, tasks: str | None, to_name: str | None, o
     name = sources.id or "id"
     if name not in frame:
         raise TableError(f"there is no column {name!r} that names tasks; say --id", path=file)
+    again = frame[name].duplicated().to_numpy()
+    if again.any():
+        row = int(again.argmax())
+        problem = f"task {frame[name].iloc[row]!s} has an earlier row too; keep one row a task"
+        raise error_at(frame, row, name, problem)
     write_predictions(
         frame[name] if tasks is None else tasks,
         frame,

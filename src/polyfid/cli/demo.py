@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -45,7 +46,8 @@ def demo(
     levels = {name: str(files[name]) for name in ("simulation", "experiment")}
     with speaker.warnings() as notes:
         table = read_labelled([], Roles(), level_files=levels)
-        model = fit_table(table, fitting)
+        with speaker.progress("Fitting"):
+            model = fit_table(table, fitting)
         model.save(out / "model.polyfid")
         speaker.say(f"\n{model.classifier.report_}\n")
 
@@ -65,7 +67,7 @@ def demo(
         model=model,
         table=table,
         evaluation=found,
-        command="polyfid demo",
+        command=shlex.join(["polyfid", *sys.argv[1:]]),
         seed=fitting.seed,
         title="A demonstration: which seams are sound?",
         warnings=notes,

@@ -38,7 +38,8 @@ def fit(
     path = file_path(out, "a model", inputs_of(sources))
     with speaker.warnings() as notes:
         table = read_sources(sources, fitting.seed)
-        fitted = fit_table(table, fitting, sources.missing)
+        with speaker.progress("Fitting"):
+            fitted = fit_table(table, fitting, sources.missing)
     (replace(fitted, table=None) if no_rows else fitted).save(path)
     written = write_config(context, path)
     speaker.say(f"{fitted.classifier.report_}\n")

@@ -71,7 +71,7 @@ class Talk:
             callback=read_config,
             metavar="FILE.toml",
             help="Options from a file, under their long names; those of the command line come "
-            "first. Tables [fit], [report] … are for one verb.",
+            r"first. Tables \[fit], \[report] … are for one verb.",
             rich_help_panel=RUNNING,
         ),
     ] = None

@@ -19,7 +19,11 @@ def predict(
     context: typer.Context,
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A file that polyfid fit wrote.")],
     new: Annotated[
-        str, typer.Argument(metavar="FILE", help="New rows: CSV, gzip CSV, Parquet or -.")
+        str,
+        typer.Argument(
+            metavar="FILE",
+            help="New rows: CSV (also .gz), Parquet, a JSON export of Label Studio, or -.",
+        ),
     ],
     talk: Talk,
     out: Annotated[
@@ -42,9 +46,9 @@ def predict(
 ) -> None:
     """Predict labels of new rows, in blocks: the file may be larger than memory."""
     with importing():
-        from polyfid.cli.sources import ENDINGS, csv_options, out_path
+        from polyfid.cli.sources import ENDINGS, csv_options, out_path, rows_of
         from polyfid.cli.talk import Speaker
-        from polyfid.tables import write_table
+        from polyfid.tables import iter_blocks, write_table
 
     speaker = Speaker(talk, taken=out == "-")
     path = out_path(out, [model, new], ENDINGS)
@@ -70,7 +74,11 @@ def predict(
             yield frame
 
     with speaker.warnings() as notes, speaker.progress("Predicting") as step:
-        blocks = loaded.read_blocks(new, id=id, rows=block, **csv)
+        source = rows_of(new)
+        if source is new:
+            blocks = loaded.read_blocks(new, id=id, rows=block, **csv)
+        else:
+            blocks = iter_blocks(source, rows=block)
         write_table(counted(loaded.predict_blocks(blocks, fidelity, id, jobs)), out)
     if path is not None:
         written = write_config(context, path)

@@ -14,10 +14,9 @@ from polyfid.cli.options import Sources
 from polyfid.cli.parameters import Fitting, Talk
 
 if TYPE_CHECKING:
+    from polyfid.cli.talk import Speaker
     from polyfid.tables import LabelledTable
     from polyfid.tabular import TableModel
-
-MAGIC = b"\x89polyfid"
 
 
 def report(
@@ -49,7 +48,7 @@ def report(
     why = "no evaluation was asked for (--folds 0)"
     found = None
     with speaker.warnings() as notes:
-        model, table = _model_and_table(context, sources, fitting)
+        model, table = _model_and_table(context, sources, fitting, speaker)
         if folds:
             try:
                 with speaker.progress("Evaluating") as step:
@@ -81,7 +80,7 @@ def report(
 
 
 def _model_and_table(
-    context: typer.Context, sources: Sources, fitting: Fitting
+    context: typer.Context, sources: Sources, fitting: Fitting, speaker: Speaker
 ) -> tuple[TableModel, LabelledTable]:
     """A model and the rows it was fitted to, from a file or from tables."""
     from polyfid.cli.fitting import fit_table
@@ -91,7 +90,8 @@ def _model_and_table(
     files = sources.files or []
     if not any(map(_is_model, files)):
         table = read_sources(sources, fitting.seed)
-        return fit_table(table, fitting, sources.missing), table
+        with speaker.progress("Fitting"):
+            return fit_table(table, fitting, sources.missing), table
     if len(files) > 1:
         raise typer.BadParameter("a model file must be the only one")
     settled = {f.name for f in fields(sources)} - {"files"} | {"kernel", "inference"}
@@ -115,6 +115,8 @@ def _model_and_table(
 
 
 def _is_model(file: str) -> bool:
+    from polyfid.persistence.container import MAGIC
+
     try:
         with open(file, "rb") as opened:
             return opened.read(len(MAGIC)) == MAGIC

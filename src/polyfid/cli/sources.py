@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import codecs
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +35,7 @@ def read_sources(given: Sources, seed: int = 0) -> LabelledTable:
     if inputs.count("-") > 1:
         raise typer.BadParameter("- is standard input, which can be read once only")
     csv = csv_options(given.delimiter, given.decimal, given.encoding)
-    exports = [f for f in given.files or [] if f.lower().endswith(".json")]
+    exports = [f for f in given.files or [] if is_export(f)]
     if given.level:
         levels = level_files(given.level)
         meant = roles(given)
@@ -73,7 +74,8 @@ def _read_crowd(
         if len(given.files or []) > 1:
             raise typer.BadParameter("a JSON export of Label Studio must be the only file")
         trusted = None if given.trusted is None else split(given.trusted)
-        export = read_export(exports[0], from_name=given.from_name, trusted=trusted)
+        with naming(exports[0]):
+            export = read_export(exports[0], from_name=given.from_name, trusted=trusted)
         items, answers, gold = export
     else:
         if given.items is None or given.answers is None:
@@ -88,6 +90,35 @@ def _read_crowd(
     rows = to_rows(items, answers, gold, **said)
     # Whatever the columns of the answers are called, these are those of the rows.
     return read_labelled([rows], roles(given, target="label", id=item or "id"))
+
+
+def is_export(file: str) -> bool:
+    """Whether a file is an export of Label Studio, by its name."""
+    return file.lower().endswith(".json")
+
+
+def rows_of(file: str) -> Any:
+    """What a table is read from: the file itself, or the tasks of an export of Label Studio."""
+    if not is_export(file):
+        return file
+    from polyfid.labelstudio import read_items
+    from polyfid.tables.origin import Origin, Part
+
+    with naming(file):
+        frame = read_items(file)
+    return Origin((Part(Path(file).name, len(frame)),)).carried_by(frame)
+
+
+@contextmanager
+def naming(file: str) -> Iterator[None]:
+    """Errors about an export begin with its name."""
+    from polyfid.labelstudio import LabelStudioError
+
+    try:
+        yield
+    except LabelStudioError as error:
+        words = str(error)
+        raise LabelStudioError(words if words.startswith(file) else f"{file}: {words}") from None
 
 
 def _crowd_level(given: Sources) -> str:

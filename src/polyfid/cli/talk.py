@@ -20,6 +20,7 @@ from typing import Any
 import typer
 
 from polyfid.cli.parameters import Talk
+from polyfid.text import visible
 
 DATA, CALL, INTERRUPTED = 1, 2, 130
 #: Columns that text is made for where there is no terminal, and at most.
@@ -70,22 +71,27 @@ class Speaker:
 
     @contextmanager
     def progress(self, words: str) -> Iterator[Step]:
-        """A bar in a terminal: call what is given with what is done and how much there is."""
+        """A bar in a terminal: call what is given with what is done and how much there is.
+
+        Work that cannot tell how far it is does not call; the bar then shows that it goes on.
+        """
         if self._silent or not sys.stderr.isatty():
             yield lambda done, total: None
             return
         from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
         columns = (
             TextColumn("{task.description}"),
             BarColumn(),
-            TextColumn("{task.completed:,.0f}"),
-            TimeRemainingColumn(),
+            TextColumn("{task.fields[count]}"),
+            TimeElapsedColumn(),
         )
         with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task(words, total=None)
-            yield lambda done, total: bar.update(task, completed=done, total=total)
+            task = bar.add_task(words, total=None, count="")
+            yield lambda done, total: bar.update(
+                task, completed=done, total=total, count=_out_of(done, total)
+            )
 
     @contextmanager
     def warnings(self) -> Iterator[list[str]]:
@@ -101,6 +107,10 @@ class Speaker:
                 _print(f"Note: {line}", err=True)
 
 
+def _out_of(done: int, total: int | None) -> str:
+    return f"{done:,}" if total is None else f"{done:,} of {total:,}"
+
+
 def width() -> int:
     """Columns for text."""
     return min(shutil.get_terminal_size((WIDTH, 24)).columns, 100) if _is_terminal() else WIDTH
@@ -108,22 +118,6 @@ def width() -> int:
 
 def _is_terminal() -> bool:
     return sys.stdout.isatty()
-
-
-def visible(text: str) -> str:
-    r"""Text without characters that steer a terminal: they come from tables as well.
-
-    Examples
-    --------
-    >>> from polyfid.cli.talk import visible
-    >>> print(visible("red: \x1b[31m"))
-    red: \x1b[31m
-    """
-    return "".join(c if c.isprintable() or c == "\n" else _escape(c) for c in text)
-
-
-def _escape(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")
 
 
 def _print(text: str, err: bool = False, **style: Any) -> None:

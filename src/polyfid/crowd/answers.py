@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from polyfid.crowd.columns import (
     as_frame,
+    as_ids,
     in_order,
     is_missing,
     listing,
@@ -19,6 +20,8 @@ from polyfid.crowd.columns import (
     places,
     read_ids,
     read_labels,
+    refuse_gaps,
+    titled,
 )
 
 Index = NDArray[np.intp]
@@ -64,15 +67,17 @@ class Gold:
     label: Index
 
 
-def read_answers(long: pd.DataFrame, gold: Any, names: dict[str, str]) -> tuple[Answers, Gold]:
-    """Answers in long form and a table of trusted labels (or None), checked."""
+def read_answers(
+    long: pd.DataFrame, gold: Any, names: dict[str, str], title: str = "answers"
+) -> tuple[Answers, Gold]:
+    """Answers in long form, which messages call ``title``, and trusted labels or None, checked."""
     task, worker, label = (long[name] for name in names.values())
-    rows = pd.DataFrame({"task": read_ids(task, "answers"), "worker": read_ids(worker, "answers")})
-    given, kind = read_labels(label, "answers")
+    rows = pd.DataFrame({"task": as_ids(task), "worker": as_ids(worker)})
+    given, kind = read_labels(label, title)
     trusted, gold_given = _read_gold(gold, names, kind)
     classes = np.unique(np.concatenate([given, gold_given]) if len(gold_given) else given)
     rows["label"] = np.searchsorted(classes, given)
-    rows = _without_repeats(rows, ["task", "worker"], "answers")
+    rows = _without_repeats(rows, ["task", "worker"], title)
     about, by = rows["task"].tolist(), rows["worker"].tolist()
     tasks, workers = in_order(about), in_order(by)
     of_task, of_worker = places(about, tasks), places(by, workers)
@@ -89,7 +94,7 @@ def read_answers(long: pd.DataFrame, gold: Any, names: dict[str, str]) -> tuple[
         return answers, Gold((), np.zeros(0, dtype=np.intp))
     _warn_of_strangers(classes, given, gold_given)
     trusted["label"] = np.searchsorted(classes, gold_given)
-    label_of = _without_repeats(trusted, ["task"], "gold").set_index("task")["label"]
+    label_of = _without_repeats(trusted, ["task"], titled(gold, "gold")).set_index("task")["label"]
     ordered = in_order(label_of.index)
     return answers, Gold(tuple(ordered), label_of.loc[ordered].to_numpy(dtype=np.intp))
 
@@ -99,19 +104,15 @@ def _read_gold(gold: Any, names: dict[str, str], kind: str) -> tuple[pd.DataFram
         return pd.DataFrame({"task": []}), np.zeros(0)
     frame = as_frame(gold, "gold")
     wanted = {argument: names[argument] for argument in ("task", "label")}
-    task, label = pick(frame, "gold", wanted)
-    missing = is_missing(label)
-    if missing.any():
-        raise ValueError(
-            f"gold, column {label.name!r}: no label in row {np.argmax(missing) + 1} (the first is "
-            f"row 1) and {missing.sum()} in all; drop them, for gold holds trusted labels only"
-        )
-    given, gold_kind = read_labels(label, "gold")
+    _, label = pick(frame, "gold", wanted)
+    advice = "drop them, for gold holds trusted labels only"
+    refuse_gaps(frame, "gold", names["label"], is_missing(label), "label", advice)
+    given, gold_kind = read_labels(label, titled(frame, "gold"))
     if gold_kind != kind:
         raise ValueError(
             f"the labels of answers are {kind} and those of gold {gold_kind}; write them alike"
         )
-    return pd.DataFrame({"task": read_ids(task, "gold")}), given
+    return pd.DataFrame({"task": read_ids(frame, "gold", names["task"])}), given
 
 
 def _warn_of_strangers(

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+if TYPE_CHECKING:
+    from polyfid.tables import Origin
+
 SHOWN = 5  # names that a message lists
+#: Options of the command line that arguments are known as there.
+OPTIONS = {"item_id": "--id", "task": "--task", "worker": "--worker", "label": "--target"}
 
 
 def as_frame(table: Any, name: str) -> pd.DataFrame:
@@ -27,13 +32,40 @@ def as_frame(table: Any, name: str) -> pd.DataFrame:
         )
     repeated = frame.columns[frame.columns.duplicated()].unique()
     if len(repeated):
-        raise ValueError(f"{name} has several columns named {listing(repeated)}; rename them")
+        raise ValueError(
+            f"{titled(frame, name)} has several columns named {listing(repeated)}; rename them"
+        )
     if frame.empty:
         raise ValueError(
-            f"{name} has no {'rows' if len(frame.columns) else 'columns'}; there must be at least "
-            f"one{' (leave gold out if there are no trusted labels)' if name == 'gold' else ''}"
+            f"{titled(frame, name)} has no {'rows' if len(frame.columns) else 'columns'}; there "
+            "must be at least one"
+            f"{' (leave gold out if there are no trusted labels)' if name == 'gold' else ''}"
         )
     return frame
+
+
+def titled(table: Any, name: str) -> str:
+    """What a message calls a table: the argument, and the file that it was read from, if any."""
+    file = None if (origin := _origin(table)) is None else origin.name
+    return f"{name} ({file})" if file else name
+
+
+def row_of(table: Any, position: int) -> str:
+    """What a message calls a row of a table: the line of its file, or its place counted from 1."""
+    origin = _origin(table)
+    if origin is None:
+        return f"row {position + 1} (the first is row 1)"
+    return f"row {origin.place(position)[1]}"
+
+
+def _origin(table: Any) -> Origin | None:
+    """Where a frame was read from, None if it was made."""
+    if not getattr(table, "attrs", None):
+        return None
+    from polyfid.tables import Origin
+
+    origin = Origin.of(table)
+    return origin if origin.name else None
 
 
 def pick(frame: pd.DataFrame, name: str, columns: Mapping[str, Any]) -> list[pd.Series]:
@@ -44,8 +76,8 @@ def pick(frame: pd.DataFrame, name: str, columns: Mapping[str, Any]) -> list[pd.
             near = difflib.get_close_matches(str(column), there, n=1)
             hint = f" (did you mean {near[0]!r}?)" if near else ""
             raise ValueError(
-                f"{name} has no column {column!r}{hint}; it has {listing(there)}. Rename one, or "
-                f"say which it is by {argument}="
+                f"{titled(frame, name)} has no column {column!r}{hint}; it has {listing(there)}. "
+                f"Rename one, or say which it is by {argument}= ({OPTIONS[argument]})"
             )
     return [frame[column] for column in columns.values()]
 
@@ -72,16 +104,29 @@ def _factor(values: pd.Series) -> tuple[list[Any], NDArray[np.intp]]:
     return distinct.tolist(), place
 
 
-def read_ids(values: pd.Series, name: str) -> NDArray[np.object_]:
-    """Ids as text, the same for 7, 7.0 and "7"; none may be missing."""
-    missing = is_missing(values)
-    if missing.any():
+def refuse_gaps(
+    table: Any, name: str, column: str, gaps: NDArray[np.bool_], what: str, advice: str
+) -> None:
+    """Complain about cells of a column that have nothing in them, with the row of the first."""
+    if gaps.any():
         raise ValueError(
-            f"{name}, column {values.name!r}: no value in row {np.argmax(missing) + 1} (the first "
-            f"is row 1) and {missing.sum()} in all; fill them in or drop the rows"
+            f"{titled(table, name)}, column {column!r}: no {what} in "
+            f"{row_of(table, int(np.argmax(gaps)))}, {gaps.sum()} in all; {advice}"
         )
+
+
+def as_ids(values: pd.Series) -> NDArray[np.object_]:
+    """Ids as text, the same for 7, 7.0 and "7", and none where they are missing."""
     distinct, place = _factor(values)
-    return np.array([_text(v) for v in distinct], dtype=object)[place]
+    texts = np.array([*(_text(v) for v in distinct), ""], dtype=object)[place]
+    return np.where(is_missing(values), "", texts)
+
+
+def read_ids(table: Any, name: str, column: str) -> NDArray[np.object_]:
+    """The ids of a table as text; none may be missing."""
+    missing = is_missing(table[column])
+    refuse_gaps(table, name, column, missing, "value", "fill them in or drop the rows")
+    return as_ids(table[column])
 
 
 def _text(value: Any) -> str:

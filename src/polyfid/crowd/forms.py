@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from polyfid.crowd.columns import as_frame, is_missing, listing, pick
+from polyfid.crowd.columns import as_frame, is_missing, listing, pick, refuse_gaps, titled
 
 Form = Literal["long", "wide"]
 
@@ -148,12 +148,15 @@ def to_long(
     if (form or _form_of(frame, names)) == "wide":
         return _melt(frame, names)
     long = pd.DataFrame(dict(zip(names.values(), pick(frame, "answers", names), strict=True)))
-    missing = is_missing(long[label])
+    missing, title = is_missing(long[label]), titled(frame, "answers")
     if missing.all():
-        raise ValueError(f"answers, column {label!r}: there is no label in any row")
+        raise ValueError(f"{title}, column {label!r}: there is no label in any row")
+    for name in (task, worker):
+        gaps = is_missing(long[name]) & ~missing
+        refuse_gaps(frame, "answers", name, gaps, "value", "fill them in or drop the rows")
     if missing.any():
         warnings.warn(
-            f"answers, column {label!r}: {missing.sum()} of {len(long)} rows have no label and "
+            f"{title}, column {label!r}: {missing.sum()} of {len(long)} rows have no label and "
             "are left out",
             UserWarning,
             stacklevel=2,
@@ -169,29 +172,34 @@ def _form_of(frame: pd.DataFrame, names: dict[str, str]) -> Form:
     if there in ([], [names["task"]]) and len(frame.columns) > 1 and first.is_unique:
         return "wide"
     raise ValueError(
-        f"answers must be long, with columns {', '.join(map(repr, names.values()))} (or others, "
-        "named by task=, worker= and label=), or wide, with the task in a first column that never "
+        f"{titled(frame, 'answers')} must be long, with columns "
+        f"{', '.join(map(repr, names.values()))} (or others, named by task=, worker= and label=: "
+        "--task, --worker and --target), or wide, with the task in a first column that never "
         f"repeats and one further column an annotator; got columns {listing(frame.columns)}. "
-        'Rename them, or say form="long" or form="wide"'
+        'Rename them, or say form="long" or form="wide" (--form)'
     )
 
 
 def _melt(frame: pd.DataFrame, names: dict[str, str]) -> pd.DataFrame:
     if len(frame.columns) < 2:
         raise ValueError(
-            "answers must have one column an annotator after that of the tasks, got "
-            f"{listing(frame.columns)} only"
+            f"{titled(frame, 'answers')} must have one column an annotator after that of the "
+            f"tasks, got {listing(frame.columns)} only"
         )
     tasks, cells = frame.iloc[:, 0], frame.iloc[:, 1:]
+    given = ~np.column_stack([is_missing(cells.iloc[:, j]) for j in range(cells.shape[1])])
+    gaps = is_missing(tasks) & given.any(axis=1)
+    refuse_gaps(frame, "answers", str(tasks.name), gaps, "value", "fill them in or drop the rows")
     repeated = tasks[tasks.duplicated()].unique()
     if len(repeated):
         raise ValueError(
-            f"answers: tasks {listing(repeated)} have several rows; a wide table has one row a "
-            "task. Join them, or pass a long table"
+            f"{titled(frame, 'answers')}: tasks {listing(repeated)} have several rows; a wide "
+            "table has one row a task. Join them, or pass a long table"
         )
-    given = ~np.column_stack([is_missing(cells.iloc[:, j]) for j in range(cells.shape[1])])
     if not given.any():
-        raise ValueError("answers: all cells are empty; there must be at least one answer")
+        raise ValueError(
+            f"{titled(frame, 'answers')}: all cells are empty; there must be at least one answer"
+        )
     row, column = np.nonzero(given)
     # Through objects: a column of labels with gaps holds other types than one without.
     values = cells.to_numpy(dtype=object)[row, column]

@@ -15,7 +15,17 @@ from sklearn.utils import check_random_state
 
 from polyfid.crowd.aggregation import MAJORITY, METHODS, Ties, choose, score
 from polyfid.crowd.answers import Answers, Gold, Index, read_answers
-from polyfid.crowd.columns import as_frame, in_order, listing, pick, places, read_ids
+from polyfid.crowd.columns import (
+    as_frame,
+    as_ids,
+    in_order,
+    listing,
+    pick,
+    places,
+    read_ids,
+    row_of,
+    titled,
+)
 from polyfid.crowd.forms import Form, to_long
 from polyfid.crowd.skill import Skills
 
@@ -97,9 +107,10 @@ def to_rows(
     rng = check_random_state(random_state)
     listed = _read_items(items, item_id)
     long = to_long(answers, form=form, task=task, worker=worker, label=label)
-    read, trusted = read_answers(long, gold, {"task": task, "worker": worker, "label": label})
-    _refuse_unknown("answers", read.tasks, listed.ids, item_id)
-    _refuse_unknown("gold", trusted.tasks, listed.ids, item_id)
+    columns = {"task": task, "worker": worker, "label": label}
+    read, trusted = read_answers(long, gold, columns, titled(answers, "answers"))
+    _refuse_unknown(answers, "answers", read.tasks, listed.ids, task, item_id)
+    _refuse_unknown(gold, "gold", trusted.tasks, listed.ids, task, item_id)
     names, group = ["crowd"], np.zeros(len(read.workers), dtype=np.intp)
     if level == "skill":
         names = [f"crowd-{g + 1}" for g in range(n_groups)]
@@ -143,32 +154,38 @@ class _Items(NamedTuple):
 
 def _read_items(items: Any, item_id: str) -> _Items:
     frame = as_frame(items, "items")
-    (column,) = pick(frame, "items", {"item_id": item_id})
-    ids = read_ids(column, "items").tolist()
+    pick(frame, "items", {"item_id": item_id})
+    ids = read_ids(frame, "items", item_id).tolist()
     repeated = [i for i, n in Counter(ids).items() if n > 1]
     if len(repeated):
+        second = [k for k, i in enumerate(ids) if i == repeated[0]][1]
         raise ValueError(
-            f"items, column {item_id!r}: {listing(repeated)} occur several times; keep one row an "
-            "item"
+            f"{titled(frame, 'items')}, column {item_id!r}: {listing(repeated)} occur several "
+            f"times, the first of them again in {row_of(frame, second)}; keep one row an item"
         )
     taken = [name for name in ("label", "fidelity", "weight", "worker") if name in frame.columns]
     if taken:
         raise ValueError(
-            f"items has columns {listing(taken)}, which are names of the columns to be added; "
-            "rename them, or drop them if they are not features"
+            f"{titled(frame, 'items')} has columns {listing(taken)}, which are names of the "
+            "columns to be added; rename them, or drop them if they are not features"
         )
     order = in_order(ids)
     features = [c for c in frame.columns if c != item_id]
     return _Items(order, frame.iloc[places(order, ids)][[item_id, *features]])
 
 
-def _refuse_unknown(name: str, tasks: Sequence[str], ids: Sequence[str], item_id: str) -> None:
+def _refuse_unknown(
+    table: Any, name: str, tasks: Sequence[str], ids: Sequence[str], task: str, item_id: str
+) -> None:
     unknown = in_order(set(tasks).difference(ids))
     if unknown:
+        frame = as_frame(table, name)
+        about = frame[task] if task in frame.columns else frame.iloc[:, 0]
+        row = row_of(frame, int(np.argmax(as_ids(about) == unknown[0])))
         raise ValueError(
-            f"{name} has {len(unknown)} of {len(tasks)} tasks that are no items: {listing(unknown)}"
-            f" (ids of items, column {item_id!r}, are such as {listing(ids[:2])}); add them to "
-            "items, or drop their rows"
+            f"{titled(frame, name)} has {len(unknown)} of {len(tasks)} tasks that are no items: "
+            f"{listing(unknown)}; see column {about.name!r}, {row}. Ids of items, column "
+            f"{item_id!r}, are such as {listing(ids[:2])}; add them to items, or drop their rows"
         )
 
 

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import pandas as pd
 
-from polyfid.labelstudio.items import read_items
+from polyfid.labelstudio.annotations import CHOICES, Annotation, Label, annotations_of
+from polyfid.labelstudio.items import items_of
 from polyfid.labelstudio.tasks import (
     LabelStudioError,
-    Task,
     few,
     read_tasks,
-    task_id,
+    task_ids,
     text,
-    type_of,
 )
-
-CHOICES = "choices"
-INT64 = 2**63
 
 
 class Export(NamedTuple):
@@ -98,11 +94,11 @@ def read_export(
     if isinstance(trusted, str) or isinstance(features, str):
         raise LabelStudioError("features and trusted must be lists, got text; put it in a list")
     tasks = read_tasks(source)
-    ids = _ids(tasks)
-    found = [a for i, task in zip(ids, tasks, strict=True) for a in _annotations(i, task)]
+    ids = task_ids(tasks)
+    found = [a for i, task in zip(ids, tasks, strict=True) for a in annotations_of(i, task)]
     name = _control(found, from_name)
     experts = _experts(found, trusted)
-    labels = [a for a in (_Label.of(a, name) for a in found) if a is not None]
+    labels = [a for a in (Label.of(a, name) for a in found) if a is not None]
     if len(labels) < len(found):
         warnings.warn(
             f"{len(found) - len(labels)} of {len(found)} annotations make no choice for {name!r} "
@@ -118,84 +114,10 @@ def read_export(
         [(a.task, a.name, a.label) for a in crowd], columns=["task", "worker", "label"]
     )
     gold = pd.DataFrame(list(sure.items()), columns=["task", "label"]) if sure else None
-    return Export(read_items(ids, tasks, features), answers, gold)
+    return Export(items_of(ids, tasks, features), answers, gold)
 
 
-def _ids(tasks: list[Task]) -> list[int | str]:
-    ids = [task_id(place, task) for place, task in enumerate(tasks)]
-    names = pd.Series([str(i) for i in ids])
-    if names.duplicated().any():
-        repeated = names[names.duplicated()].iloc[0]
-        raise LabelStudioError(f"several tasks have the id {repeated!r}; export one project")
-    if all(isinstance(i, int) and -INT64 <= i < INT64 for i in ids):
-        return ids
-    return list(names)
-
-
-class _Annotation(NamedTuple):
-    """What somebody said about a task; ``worker`` are all names that the annotator goes by."""
-
-    task: int | str
-    name: str
-    worker: frozenset[str]
-    is_truth: bool
-    when: str
-    result: list[Mapping[str, Any]]
-
-    @property
-    def where(self) -> str:
-        return f"task {self.task!r}, annotation of {self.name!r}"
-
-
-def _annotations(task: int | str, content: Task) -> list[_Annotation]:
-    """The annotations of a task that were not skipped."""
-    listed = [] if content.get("annotations") is None else content["annotations"]
-    if not isinstance(listed, list):
-        raise LabelStudioError(
-            f'task {task!r}: "annotations" must be a list, got {type_of(listed)}'
-        )
-    found = []
-    for one in listed:
-        if not isinstance(one, Mapping):
-            raise LabelStudioError(
-                f"task {task!r}: an annotation must be an object, got {type_of(one)}; export them "
-                "completely"
-            )
-        for flag in ("was_cancelled", "ground_truth"):
-            if not isinstance(one.get(flag), bool | None):
-                raise LabelStudioError(f'task {task!r}: "{flag}" must be true or false')
-        if one.get("was_cancelled"):
-            continue
-        is_truth = bool(one.get("ground_truth"))
-        name, names = _annotator(task, one.get("completed_by"), is_truth)
-        when = one.get("updated_at") or one.get("created_at")
-        result = [] if one.get("result") is None else one["result"]
-        if not isinstance(result, list) or not all(isinstance(r, Mapping) for r in result):
-            raise LabelStudioError(f'task {task!r}: "result" must be a list of objects')
-        moment = when if isinstance(when, str) else ""
-        found.append(_Annotation(task, name, names, is_truth, moment, result))
-    return found
-
-
-def _annotator(task: int | str, who: Any, is_truth: bool) -> tuple[str, frozenset[str]]:
-    """What to call an annotator, and all names that one goes by."""
-    given = [who.get("email"), who.get("id")] if isinstance(who, Mapping) else [who]
-    names = []
-    for value in given:
-        if isinstance(value, int) and not isinstance(value, bool):
-            names.append(str(value))
-        elif value is not None:
-            names.append(text(value, f"task {task!r}: an annotator"))
-    names = [name for name in names if name]
-    if not names and not is_truth:
-        raise LabelStudioError(
-            f'task {task!r}: an annotation has no "completed_by"; export the project with the '
-            "details of users, or mark it as ground truth"
-        )
-    return names[0] if names else "", frozenset(names)
-
-
-def _control(annotations: list[_Annotation], from_name: str | None) -> str:
+def _control(annotations: list[Annotation], from_name: str | None) -> str:
     """The control whose choices are the labels."""
     entries = [entry for a in annotations for entry in a.result]
     if not entries:
@@ -209,7 +131,7 @@ def _control(annotations: list[_Annotation], from_name: str | None) -> str:
         )
     if from_name is None and len(there) > 1:
         raise LabelStudioError(
-            f"the annotations hold choices of {few(there)}; say which by from_name="
+            f"the annotations hold choices of {few(there)}; say which by from_name= (--from-name)"
         )
     if from_name is not None and from_name not in there:
         raise LabelStudioError(
@@ -219,7 +141,7 @@ def _control(annotations: list[_Annotation], from_name: str | None) -> str:
     return text(there[0] if from_name is None else from_name, "from_name")
 
 
-def _experts(annotations: list[_Annotation], trusted: Iterable[int | str] | None) -> dict[str, int]:
+def _experts(annotations: list[Annotation], trusted: Iterable[int | str] | None) -> dict[str, int]:
     """Trusted annotators and their ranks."""
     ranks = {str(who): rank for rank, who in enumerate(trusted or ())}
     there = {name for a in annotations for name in a.worker}
@@ -232,47 +154,9 @@ def _experts(annotations: list[_Annotation], trusted: Iterable[int | str] | None
     return ranks
 
 
-class _Label(NamedTuple):
-    """What somebody chose."""
-
-    task: int | str
-    name: str
-    worker: frozenset[str]
-    is_truth: bool
-    when: str
-    label: str
-
-    @classmethod
-    def of(cls, a: _Annotation, from_name: str) -> _Label | None:
-        """The choice of an annotation; None if it makes none."""
-        entries = [
-            e for e in a.result if e.get("type") == CHOICES and e.get("from_name") == from_name
-        ]
-        if not entries:
-            return None
-        value = entries[0].get("value")
-        if not isinstance(value, Mapping) or not isinstance(value.get(CHOICES), list):
-            raise LabelStudioError(f'{a.where}: "value" must have a list of "choices"')
-        if len(entries) > 1 or set(value) != {CHOICES}:
-            raise LabelStudioError(
-                f"{a.where}: choices of {from_name!r} are about parts of the task; only choices "
-                "about whole tasks can be read"
-            )
-        chosen = value[CHOICES]
-        if len(chosen) > 1:
-            raise LabelStudioError(
-                f"{a.where}: {len(chosen)} choices of {from_name!r}; only single choices can be "
-                "read"
-            )
-        if not chosen:
-            return None
-        label = text(chosen[0], f"{a.where}: a choice")
-        return cls(a.task, a.name, a.worker, a.is_truth, a.when, label)
-
-
-def _latest(labels: Iterable[_Label]) -> list[_Label]:
+def _latest(labels: Iterable[Label]) -> list[Label]:
     """The last label of each task by each annotator."""
-    kept: dict[tuple[int | str, str], _Label] = {}
+    kept: dict[tuple[int | str, str], Label] = {}
     for new in labels:
         old = kept.get((new.task, new.name))
         if old is None or new.when > old.when:
@@ -285,7 +169,7 @@ def _latest(labels: Iterable[_Label]) -> list[_Label]:
     return list(kept.values())
 
 
-def _trusted(labels: list[_Label], experts: dict[str, int]) -> dict[int | str, str]:
+def _trusted(labels: list[Label], experts: dict[str, int]) -> dict[int | str, str]:
     """The trusted label of each task that has one: ground truth, else that of the first expert."""
     sure: dict[int | str, str] = {}
     for new in (a for a in labels if a.is_truth):

@@ -8,13 +8,47 @@ from typing import Any
 
 import pandas as pd
 
-from polyfid.labelstudio.tasks import LabelStudioError, Task, few, text, type_of
+from polyfid.labelstudio.tasks import (
+    LabelStudioError,
+    Task,
+    few,
+    read_tasks,
+    task_ids,
+    text,
+    type_of,
+)
 
 # Columns that tables of rows have for themselves.
 RESERVED = {"id", "label", "fidelity", "weight", "worker"}
 
 
-def read_items(
+def read_items(source: Any, *, features: Sequence[str] | None = None) -> pd.DataFrame:
+    """The tasks of a project as rows to predict, whether they have annotations or not.
+
+    Parameters
+    ----------
+    source : path, or list of tasks
+        As in `read_export`.
+    features : sequence of str, optional
+        As in `read_export`.
+
+    Returns
+    -------
+    DataFrame
+        ``id`` and the fields of the tasks' data, as in the items of `read_export`.
+
+    Examples
+    --------
+    >>> from polyfid.labelstudio import read_items
+    >>> read_items([{"id": 7, "data": {"tempo": 120.0}}])
+       id  tempo
+    0   7  120.0
+    """
+    tasks = read_tasks(source)
+    return items_of(task_ids(tasks), tasks, features)
+
+
+def items_of(
     ids: list[int | str], tasks: list[Task], features: Sequence[str] | None
 ) -> pd.DataFrame:
     """The ids of tasks and fields of their data; all that make columns, or those asked for."""

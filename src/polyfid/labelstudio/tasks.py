@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 from polyfid.replacing import replacing
 
 Task = Mapping[str, Any]
+INT64 = 2**63
 
 
 class LabelStudioError(ValueError):
@@ -75,6 +77,16 @@ def task_id(place: int, task: Task) -> int | str:
             f'task {place + 1} of the list: "id" must be an integer or text, got {type_of(value)}'
         )
     return text(value, "an id") if isinstance(value, str) else value
+
+
+def task_ids(tasks: list[Task]) -> list[int | str]:
+    """The ids of tasks, which must differ: whole numbers if all are, else text."""
+    ids = [task_id(place, task) for place, task in enumerate(tasks)]
+    names = [str(i) for i in ids]
+    if len(set(names)) < len(names):
+        repeated = Counter(names).most_common(1)[0][0]
+        raise LabelStudioError(f"several tasks have the id {repeated!r}; export one project")
+    return ids if all(isinstance(i, int) and -INT64 <= i < INT64 for i in ids) else list(names)
 
 
 def text(value: Any, what: str) -> str:

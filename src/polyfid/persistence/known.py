@@ -1,13 +1,11 @@
-"""The classes of the library and of scikit-learn that a saved model is made of."""
+"""The classes of the library that a saved model is made of."""
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.gaussian_process import kernels as sk
 
 from polyfid.columns import FidelityColumn
 from polyfid.covariances import Sites
@@ -27,12 +25,11 @@ from polyfid.kernels import (
     Sum,
     White,
 )
-from polyfid.kernels.sklearn import SklearnKernel
 from polyfid.likelihoods import Logit, NoisyLogit
 from polyfid.linalg import Cholesky, Indefinite
 from polyfid.mixture import Member, Mixture
 from polyfid.model import BinaryFit
-from polyfid.persistence.registry import Entry, Fields, enter, register
+from polyfid.persistence.registry import Entry, Fields, enter, enter_late, register
 from polyfid.posterior import Posterior
 from polyfid.prior import Autoregressive, Coregional
 from polyfid.sparse import Inducing, SparseBelief, SparsePosterior
@@ -50,7 +47,6 @@ _KERNELS = (
     Matern52,
     Product,
     RationalQuadratic,
-    SklearnKernel,
     Sum,
     White,
 )
@@ -75,18 +71,19 @@ _PARTS = (
     SparseBelief,
     SparsePosterior,
 )
-_SKLEARN_KERNELS = (
-    sk.ConstantKernel,
-    sk.DotProduct,
-    sk.ExpSineSquared,
-    sk.Exponentiation,
-    sk.Matern,
-    sk.PairwiseKernel,
-    sk.Product,
-    sk.RBF,
-    sk.RationalQuadratic,
-    sk.Sum,
-    sk.WhiteKernel,
+_LATE_HOME = "polyfid.persistence.sklearn_kernels"
+SKLEARN_KERNELS = (
+    "ConstantKernel",
+    "DotProduct",
+    "ExpSineSquared",
+    "Exponentiation",
+    "Matern",
+    "PairwiseKernel",
+    "Product",
+    "RBF",
+    "RationalQuadratic",
+    "Sum",
+    "WhiteKernel",
 )
 
 
@@ -137,24 +134,10 @@ def _matrix(value: Any, ndim: int) -> Array:
     return np.asarray(value)
 
 
-def _enter_sklearn(cls: type) -> None:
-    names = set(inspect.signature(cls).parameters)
-
-    def take(kernel: Any) -> Fields:
-        return dict(kernel.get_params(deep=False))
-
-    def make(given: Fields) -> Any:
-        # A metric that is no string would be a function, and no function is ever read.
-        if not set(given) <= names or not isinstance(given.get("metric", ""), str):
-            raise ValueError(f"scikit-learn's {cls.__name__} has other parameters")
-        return cls(**given)
-
-    enter(f"sklearn.{cls.__name__}", Entry(cls, take, make))
-
-
 for _cls in (*_KERNELS, *_FEATURE_MAPS, *_PARTS):
     register(_cls)
-for _cls in _SKLEARN_KERNELS:
-    _enter_sklearn(_cls)
+for _name in SKLEARN_KERNELS:
+    enter_late(f"sklearn.{_name}", f"sklearn.gaussian_process.kernels.{_name}", _LATE_HOME)
+enter_late("SklearnKernel", "polyfid.kernels.sklearn.SklearnKernel", _LATE_HOME)
 enter("Cholesky", Entry(Cholesky, _pack, _unpack))
 enter("Indefinite", Entry(Indefinite, _take_spectrum, _make_spectrum))

@@ -8,6 +8,7 @@ import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from typing import Any, TypeVar
 
 import numpy as np
@@ -27,6 +28,9 @@ class Entry:
 
 _BY_NAME: dict[str, Entry] = {}
 _BY_CLASS: dict[type, str] = {}
+#: Places of classes that are not imported yet, by name, and the modules that enter them.
+_LATE: dict[str, str] = {}
+_HOMES: dict[str, str] = {}
 
 
 def register(cls: Registered) -> Registered:
@@ -73,13 +77,19 @@ def register(cls: Registered) -> Registered:
 def enter(name: str, entry: Entry) -> None:
     """Put a class on the list, under a name that no other class has."""
     known = _BY_NAME.get(name)
-    if known is not None and _place(known.cls) != _place(entry.cls):
+    place = _LATE.get(name) if known is None else _place(known.cls)
+    if place not in (None, _place(entry.cls)):
         raise ValueError(
-            f"the name {name!r} is taken by {_place(known.cls)}, and {_place(entry.cls)} would be "
+            f"the name {name!r} is taken by {place}, and {_place(entry.cls)} would be "
             "read as it; rename the class"
         )
     _BY_NAME[name] = entry
     _BY_CLASS[entry.cls] = name
+
+
+def enter_late(name: str, place: str, home: str) -> None:
+    """Put a class on the list that the module ``home`` enters; imported when one is met."""
+    _LATE[name], _HOMES[place] = place, home
 
 
 def _place(cls: type) -> str:
@@ -88,7 +98,10 @@ def _place(cls: type) -> str:
 
 def take_apart(value: Any) -> tuple[str, Fields] | None:
     """The registered name and the fields of an instance; None if its class is not on the list."""
-    name = _BY_CLASS.get(type(value))  # by exact type: a subclass may hold more
+    cls = type(value)
+    if cls not in _BY_CLASS and _place(cls) in _HOMES:
+        import_module(_HOMES[_place(cls)])
+    name = _BY_CLASS.get(cls)  # by exact type: a subclass may hold more
     if name is None:
         return None
     entry = _BY_NAME[name]
@@ -99,6 +112,8 @@ def take_apart(value: Any) -> tuple[str, Fields] | None:
 
 def put_together(name: str, given: Fields) -> Any:
     """An instance of the class of that name from its fields."""
+    if name not in _BY_NAME and name in _LATE:
+        import_module(_HOMES[_LATE[name]])
     entry = _BY_NAME.get(name)
     if entry is None:
         raise ValueError(

@@ -18,7 +18,13 @@ from polyfid.classifier import MultiFidelityClassifier
 from polyfid.data import encode_levels
 from polyfid.plots.feasibility import Z
 from polyfid.plots.pairs import difference
-from polyfid.plots.slices import Slice, Table, class_place, default_resolution
+from polyfid.plots.slices import (
+    Slice,
+    Table,
+    class_place,
+    default_resolution,
+    principal_components,
+)
 from polyfid.plots.style import (
     IN_LEGEND,
     INK,
@@ -30,6 +36,7 @@ from polyfid.plots.style import (
     line_entry,
     nice_steps,
     shown,
+    shown_all,
     small_text,
     styled,
     take_axes,
@@ -177,7 +184,7 @@ class DiscrepancyDisplay:
             return np.stack([found.probability, found.delta_mean, found.delta_sd**2], axis=1)
 
         if scattered:
-            values, names = _principal_components(table.x)
+            values, names = principal_components(table.x)
             found = compute(table.x)
         else:
             index = table.find(features)
@@ -225,8 +232,8 @@ class DiscrepancyDisplay:
             entries = self._curve(ax, quantity)
         else:
             entries = self._points(ax, quantity) if self.scattered else self._map(ax, quantity)
-            ax.set_ylabel(shown(self.axis_names[1]))
-        ax.set_xlabel(shown(self.axis_names[0]))
+            ax.set_ylabel(shown_all(self.axis_names)[1])
+        ax.set_xlabel(shown_all(self.axis_names)[0])
         small_text(ax)
         legend_above(ax, entries, whole=False)
 
@@ -235,7 +242,7 @@ class DiscrepancyDisplay:
         return arrays[QUANTITIES.index(quantity)]
 
     def _how(self, quantity: str) -> _Panel:
-        lower, upper = map(shown, self.levels)
+        lower, upper = shown_all(self.levels)
         if quantity == "probability":
             words = f"P({upper} differs from {lower})"
             short = len(words) <= _LONGEST_LABEL
@@ -327,17 +334,3 @@ def _find_levels(model: MultiFidelityClassifier, lower: Any, upper: Any) -> tupl
             f"levels, least trusted first, are {list(names)}"
         )
     return low, up
-
-
-def _principal_components(x: Array) -> tuple[tuple[Array, ...], tuple[str, ...]]:
-    """Places of rows along their first two principal components, and names with shares."""
-    spread = x.std(axis=0)
-    z = (x - x.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
-    vectors, sizes, axes = np.linalg.svd(z, full_matrices=False)
-    if len(sizes) < 2:
-        raise ValueError('features="pca" needs two features and two rows or more; name a feature')
-    # The sign of a component is arbitrary: its largest entry is made positive.
-    signs = np.sign(axes[np.arange(2), np.abs(axes[:2]).argmax(axis=1)])
-    shares = np.square(sizes) / max(np.square(sizes).sum(), np.finfo(float).tiny)
-    values = tuple(vectors[:, k] * sizes[k] * (signs[k] or 1.0) for k in range(2))
-    return values, tuple(f"component {k + 1} ({shares[k]:.0%})" for k in range(2))

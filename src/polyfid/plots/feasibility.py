@@ -28,6 +28,7 @@ from polyfid.plots.style import (
     legend_above,
     line_entry,
     shown,
+    shown_all,
     small_text,
     styled,
     take_axes,
@@ -170,7 +171,7 @@ class FeasibilityDisplay:
             (self.ax_,) = take_axes(ax, 1, 3.3 if len(self.values) == 2 else 2.6)
             self.figure_ = self.ax_.get_figure(root=True)  # type: ignore[assignment]
             entries = self._curve() if len(self.values) == 1 else self._map()
-            self.ax_.set_xlabel(shown(self.feature_names[0]))
+            self.ax_.set_xlabel(shown_all(self.feature_names)[0])
             small_text(self.ax_)
             legend_above(self.ax_, entries, whole=ax is None)
         return self
@@ -206,7 +207,7 @@ class FeasibilityDisplay:
             entries += self._classes()
         ax.set_xlim(x[0], x[-1])
         ax.set_ylim(y[0], y[-1])
-        ax.set_ylabel(shown(self.feature_names[1]))
+        ax.set_ylabel(shown_all(self.feature_names)[1])
         return entries
 
     def _curve(self) -> list[Artist]:

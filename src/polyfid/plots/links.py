@@ -17,8 +17,8 @@ from polyfid.prior import Prior
 
 Array = NDArray[np.float64]
 
-#: Curvature of the evidence is computed for fits of at most so many rows and parameters.
-_CHEAP_ROWS, _CHEAP_PARAMETERS = 1000, 30
+#: Multiplications that the curvature of the evidence may cost; some ten seconds.
+_CHEAP = 3e10
 #: Draws of hyper-parameters a structure, and rows at which variances are taken.
 _DRAWS, _ROWS = 200, 300
 #: Step of finite differences, and the least curvature, in units of a weak prior's.
@@ -129,8 +129,9 @@ def _draw(member: Member, weak_prior: bool, rng: np.random.RandomState) -> Array
 def _theta_root(fit: BinaryFit, weak_prior: bool) -> Array | None:
     """A root of the posterior covariance of the hyper-parameters, None where that costs much."""
     theta = fit.theta
-    n = len(fit.posterior.points)
-    if fit.optimum is None or not 0 < len(theta) <= _CHEAP_PARAMETERS or n > _CHEAP_ROWS:
+    n, p = len(fit.posterior.points), len(theta)
+    # One gradient a parameter; each factorises, and goes through the rows once a parameter.
+    if fit.optimum is None or not p or p * (n**3 + p * n**2) > _CHEAP:
         return None
     if fit.likelihood.log_concave:
         fit = replace(fit, scheme="laplace")  # several times faster, and its curvature is near

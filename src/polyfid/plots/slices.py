@@ -196,3 +196,17 @@ def class_place(model: Any, target: Any) -> int:
     if target not in classes:
         raise ValueError(f"target must be one of the classes {classes}, got {target!r}")
     return classes.index(target)
+
+
+def principal_components(x: Array) -> tuple[tuple[Array, ...], tuple[str, ...]]:
+    """Places of rows along their first two principal components, and names with shares."""
+    spread = x.std(axis=0)
+    z = (x - x.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
+    vectors, sizes, axes = np.linalg.svd(z, full_matrices=False)
+    if len(sizes) < 2:
+        raise ValueError('features="pca" needs two features and two rows or more; name a feature')
+    # The sign of a component is arbitrary: its largest entry is made positive.
+    signs = np.sign(axes[np.arange(2), np.abs(axes[:2]).argmax(axis=1)])
+    shares = np.square(sizes) / max(np.square(sizes).sum(), np.finfo(float).tiny)
+    values = tuple(vectors[:, k] * sizes[k] * (signs[k] or 1.0) for k in range(2))
+    return values, tuple(f"component {k + 1} ({shares[k]:.0%})" for k in range(2))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,6 +18,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from polyfid.plots.slices import Labelled
+from polyfid.text import abbreviate
 
 WIDTH = 3.4  # inches, a column of a journal
 INK, SHADE = "#1b1b1f", "#b9bcc4"
@@ -30,7 +31,11 @@ TOP_MARKER = "D"
 #: Points of a level that are drawn; of more, a sample.
 MOST_POINTS = 300
 #: The longest name that is shown whole, of a feature along an axis and of others in a legend.
-_LONGEST, IN_LEGEND = 24, 16
+_LONGEST, IN_LEGEND = 24, 15
+
+#: Of legends, in units of their letters' height: a letter, a handle, what is between columns.
+_LETTER, _HANDLE, _BETWEEN = 0.6, 1.8, 1.2
+_BAR = 0.6  # inches that a colour bar takes
 
 _RC: dict[Any, Any] = {
     "font.size": 8.0,
@@ -78,29 +83,50 @@ def small_text(ax: Axes) -> None:
 
 def shown(name: object, longest: int = _LONGEST) -> str:
     """A name from the data as text of a figure: cut if long, on one line, never taken for TeX."""
-    text = " ".join(str(name).split())
-    text = text if len(text) <= longest else text[: longest - 1] + "…"
-    text = text.replace("$", r"\$")
+    (text,) = shown_all([name], longest)
+    return text
+
+
+def shown_all(names: Iterable[object], longest: int = _LONGEST) -> list[str]:
+    """Names that stand in the same figure: the same, and those that differ look different."""
+    lines = (" ".join(str(name).split()) for name in names)
+    texts = [text.replace("$", r"\$") for text in abbreviate(lines, longest)]
     # A leading underscore would hide it from a legend.
-    return "\u2009" + text if text.startswith("_") else text
+    return ["\u2009" + text if text.startswith("_") else text for text in texts]
 
 
 def legend_above(ax: Axes, handles: Sequence[Artist], whole: bool, ncols: int = 2) -> None:
     """A legend over the axes or, if ``whole``, over the figure, where no data are."""
+    if not handles:
+        return
+    handles = list(handles)
+    # Beside the axes there may be a colour bar, and the legend is in the middle of the axes.
+    room = WIDTH if whole else WIDTH - _BAR
+    while ncols > 1 and _legend_width(handles, ncols) > room:
+        ncols -= 1
     look: dict[str, Any] = {
-        "handles": list(handles),
+        "handles": handles,
         "ncols": ncols,
         "frameon": False,
-        "handlelength": 1.8,
-        "columnspacing": 1.2,
+        "handlelength": _HANDLE,
+        "columnspacing": _BETWEEN,
         "labelspacing": 0.3,
         "borderaxespad": 0.2,
     }
-    if handles and whole:
+    if whole:
         # Wider than the axes, it would push a colour bar away.
         ax.get_figure(root=True).legend(loc="outside upper center", **look)  # type: ignore[union-attr]
-    elif handles:
+    else:
         ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), **look)
+
+
+def _legend_width(handles: Sequence[Artist], ncols: int) -> float:
+    """About how wide a legend is, in inches."""
+    rows = -(-len(handles) // ncols)
+    columns = [handles[start : start + rows] for start in range(0, len(handles), rows)]
+    letters = sum(max(len(str(h.get_label())) for h in column) for column in columns)
+    around = len(columns) * (_HANDLE + 0.8) + (len(columns) - 1) * _BETWEEN
+    return float((_LETTER * letters + around) * _RC["legend.fontsize"] / 72.0)
 
 
 def nice_steps(low: float, high: float) -> NDArray[Any]:
@@ -141,7 +167,8 @@ def draw_points(ax: Axes, points: Labelled, places: NDArray[Any]) -> list[Artist
     """Labelled points at places (n, 2): shape by level, filled if of the class; legend entries."""
     n_levels = len(points.levels)
     entries: list[Artist] = []
-    for t, name in enumerate(points.levels):
+    names = shown_all(points.levels, IN_LEGEND)
+    for t, name in enumerate(names):
         members = np.flatnonzero(points.level == t)
         drawn = members
         if len(members) > MOST_POINTS:
@@ -156,15 +183,17 @@ def draw_points(ax: Axes, points: Labelled, places: NDArray[Any]) -> list[Artist
             ax.plot(*places[chosen].T, **look, mfc=fill, mec=edge, mew=0.4, zorder=4 + t)
         some = f" ({len(drawn)} of {len(members)})" if len(drawn) < len(members) else ""
         if len(members) and n_levels > 1:
-            label = f"{shown(name, IN_LEGEND)}{some}"
-            entries.append(Line2D([], [], **look, mfc=SHADE, mec=INK, mew=0.5, label=label))
+            entries.append(
+                Line2D([], [], **look, mfc=SHADE, mec=INK, mew=0.5, label=f"{name}{some}")
+            )
     return entries
 
 
 def class_entries(target: object, other: object) -> list[Artist]:
     """Legend entries for filled and open marks."""
     look: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 4.0, "mec": INK}
+    filled, open_ = shown_all([target, other], IN_LEGEND)
     return [
-        Line2D([], [], **look, mfc=INK, label=f"filled: {shown(target, IN_LEGEND)}"),
-        Line2D([], [], **look, mfc="white", label=f"open: {shown(other, IN_LEGEND)}"),
+        Line2D([], [], **look, mfc=INK, label=f"filled: {filled}"),
+        Line2D([], [], **look, mfc="white", label=f"open: {open_}"),
     ]

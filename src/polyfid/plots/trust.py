@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, Self
 
 import matplotlib.pyplot as plt
@@ -24,7 +25,7 @@ from polyfid.plots.style import (
     SHADE,
     WIDTH,
     legend_above,
-    shown,
+    shown_all,
     small_text,
     styled,
     take_axes,
@@ -155,14 +156,14 @@ class TrustDisplay:
     def _rows(self) -> list[tuple[str, Link]]:
         """Lines of the upper panels from the top: a step, or a step of a class."""
         rows = []
-        for t in range(len(self.levels) - 1):
+        levels, classes = (shown_all(names, _SHORT) for names in (self.levels, self.classes))
+        for t, (lower, upper) in enumerate(pairwise(levels)):
             for k, steps in enumerate(self.links):
                 link = steps[t]
-                upper, lower = shown(link.upper, _SHORT), shown(link.lower, _SHORT)
                 name = f"{upper}\non {lower}"
-                if self.classes:
-                    name = shown(self.classes[k], _SHORT)
-                    name += f"\n{upper}" if len(self.levels) > 2 else ""
+                if classes:
+                    name = classes[k]
+                    name += f"\n{upper}" if len(levels) > 2 else ""
                 rows.append((name, link))
         return rows
 
@@ -203,9 +204,10 @@ class TrustDisplay:
         order = [*range(n - 1, -1, -1), n]
         left = np.zeros(len(places))
         entries = []
+        names = shown_all(self.levels, IN_LEGEND)
         for k in order:
             share = self.contributions[:, k]
-            name = shown(self.levels[k], IN_LEGEND) if k < n else "unknown"
+            name = names[k] if k < n else "unknown"
             look: dict[str, Any] = {"facecolor": "white", "edgecolor": INK, "linewidth": 0.6}
             if k < n:
                 look["facecolor"] = MAP(k / max(n - 1, 1))
@@ -227,7 +229,7 @@ class TrustDisplay:
         ax.set_xlim(0.0, 1.0)
         ax.set_xticks([0.0, 0.25, 0.5, 0.75, 1.0], ["0", "25", "50", "75", "100 %"])
         ax.set_ylim(places[-1] - 0.5, 0.5)
-        ax.set_yticks(places if self.classes else [], [shown(c, _SHORT) for c in self.classes])
+        ax.set_yticks(places if self.classes else [], shown_all(self.classes, _SHORT))
         ax.set_xlabel("known by labels of each level")
-        n_columns = 3 if sum(len(shown(v, IN_LEGEND)) for v in self.levels) < 25 else 2
+        n_columns = 3 if sum(map(len, names)) < 25 else 2
         legend_above(ax, entries, False, n_columns)

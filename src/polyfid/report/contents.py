@@ -27,7 +27,7 @@ from polyfid.report.page import (
     Text,
     Verdict,
     clean,
-    shorten,
+    shorten_all,
 )
 from polyfid.report.relevance import relevance
 from polyfid.report.svg import N_COLOURS
@@ -113,7 +113,7 @@ def _nothing_measured() -> Verdict:
 
 
 def _lead(table: LabelledTable) -> str:
-    levels = ", ".join(shorten(name, 30) for name in table.levels)
+    levels = ", ".join(shorten_all(table.levels, 30))
     n, d = table.features.shape
     parts = _count(n, "label"), _count(len(table.levels), "level"), _count(d, "feature")
     return f"{parts[0]} at {parts[1]} ({levels}), {parts[2]}."
@@ -122,8 +122,7 @@ def _lead(table: LabelledTable) -> str:
 def _data(table: LabelledTable) -> Section:
     by_class = table.counts()
     classes, counts = list(by_class.columns), by_class.to_numpy()
-    names = [shorten(c, 30) for c in classes]
-    levels = [shorten(t, 30) for t in table.levels]
+    names, levels = shorten_all(classes, 30), shorten_all(table.levels, 30)
     facts = (
         (f"{counts.sum():,}", "labels in all"),
         (f"{counts[-1].sum():,}", f"of them trusted (level “{levels[-1]}”)"),
@@ -142,7 +141,12 @@ def _data(table: LabelledTable) -> Section:
     )
     blocks: list[Block] = [Facts(facts), by_level]
     if len(classes) <= N_COLOURS:
-        drawing = share_plot(levels, names, counts, "Shares of the classes at each level")
+        drawing = share_plot(
+            shorten_all(table.levels, 120),
+            shorten_all(classes, 120),
+            counts,
+            "Shares of the classes at each level",
+        )
         caption = (
             "Levels that were asked about other rows, or answer differently, have other shares."
         )
@@ -151,7 +155,8 @@ def _data(table: LabelledTable) -> Section:
 
 
 def _features(model: TableModel, table: LabelledTable, found: dict[str, float]) -> Section:
-    shown = [(shorten(name, 40), value) for name, value in list(found.items())[:MOST_BARS]]
+    names = shorten_all(found, 120)
+    shown = list(zip(names, found.values(), strict=True))[:MOST_BARS]
     caption = (
         "How far the predicted probabilities move, on average, when the values of a column are "
         "dealt out anew among the rows."

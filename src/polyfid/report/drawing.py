@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from polyfid.evaluation import Estimate
 from polyfid.report import svg
-from polyfid.report.page import shorten
+from polyfid.text import abbreviate
 
 Array = NDArray[np.float64]
 
@@ -46,10 +46,11 @@ def dot_plot(rows: Sequence[tuple[str, Estimate]], label: str) -> Markup:
     >>> "&lt;b&gt;" in drawing, drawing.count("<circle")
     (True, 2)
     """
-    gutter, step, top = svg.gutter([name for name, _ in rows]), 25, 6
+    names = abbreviate((name for name, _ in rows), svg.LONGEST)
+    gutter, step, top = svg.gutter(names), 25, 6
     values = svg.finite([v for _, e in rows for v in (e.value, e.low, e.high)])
     ticks = svg.round_ticks(values.min(), values.max())
-    left, right = gutter + 8, svg.WIDTH - 46
+    left, right = gutter + 8, svg.WIDTH - 52
     x = svg.scale(ticks, left, right)
     bottom = top + step * len(rows)
     parts = [svg.vertical(x(t), top, bottom) for t in ticks]
@@ -60,7 +61,7 @@ def dot_plot(rows: Sequence[tuple[str, Estimate]], label: str) -> Markup:
     for i, (name, estimate) in enumerate(rows):
         y = top + step * (i + 0.5)
         colour, weight = ("var(--accent)", 650) if i == 0 else ("var(--muted)", 400)
-        parts.append(svg.text(gutter, y + 4, shorten(name, svg.LONGEST), "end", weight=weight))
+        parts.append(svg.text(gutter, y + 4, names[i], "end", weight=weight))
         parts.append(
             svg.text(svg.WIDTH - 2, y + 4, svg.number(estimate.value), "end", weight=weight)
         )
@@ -151,13 +152,14 @@ def share_plot(
     levels: Sequence[str], classes: Sequence[str], counts: NDArray[np.intp], label: str
 ) -> Markup:
     """The classes of each level as parts of a bar, the most trusted level first."""
-    gutter, step, top = svg.gutter(levels), 30, 4
+    names = abbreviate(levels, svg.LONGEST)
+    gutter, step, top = svg.gutter(names), 30, 4
     left, right = gutter + 8, svg.WIDTH - 2
     parts: list[Markup] = []
     for i, t in enumerate(range(len(levels) - 1, -1, -1)):
         y = top + step * i
         total = max(int(counts[t].sum()), 1)
-        parts.append(svg.text(gutter, y + 16, shorten(levels[t], svg.LONGEST), "end"))
+        parts.append(svg.text(gutter, y + 16, names[t], "end"))
         start = float(left)
         for k, n in enumerate(counts[t]):
             if not n:
@@ -173,8 +175,7 @@ def share_plot(
                 )
             start += width
     below, x = top + step * len(levels) + 6.0, float(left)
-    for k, name in enumerate(classes):
-        shown = shorten(name, 22)
+    for k, shown in enumerate(abbreviate(classes, 22)):
         width = 22 + svg.LETTER * len(shown)
         if x > left and x + width > right:
             x, below = float(left), below + 20
@@ -188,14 +189,15 @@ def share_plot(
 
 def bar_plot(rows: Sequence[tuple[str, float]], label: str, form: str = "{:.3f}") -> Markup:
     """Positive figures as bars from zero."""
-    gutter, step = svg.gutter([name for name, _ in rows]), 22
+    names = abbreviate((name for name, _ in rows), svg.LONGEST)
+    gutter, step = svg.gutter(names), 22
     left, right = gutter + 8, svg.WIDTH - 46
     most = max((value for _, value in rows), default=0.0) or 1.0
     parts = []
     for i, (name, value) in enumerate(rows):
         y = 4 + step * i
         title = f"{name}: {form.format(value)}"
-        parts.append(svg.text(gutter, y + 12, shorten(name, svg.LONGEST), "end", title=title))
+        parts.append(svg.text(gutter, y + 12, names[i], "end", title=title))
         width = max((right - left) * value / most, 1.0)
         parts.append(svg.box(left, y + 1, width, 14, "var(--accent)", title, opacity=0.75))
         parts.append(svg.text(left + width + 6, y + 12.5, form.format(value), size=11))

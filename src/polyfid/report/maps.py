@@ -21,6 +21,7 @@ from polyfid.report.page import (
     Table,
     Text,
     shorten,
+    shorten_all,
 )
 from polyfid.report.relevance import numbers
 from polyfid.tables import LabelledTable, Recipe
@@ -42,7 +43,7 @@ def trust(model: TableModel, table: LabelledTable, order: Sequence[str]) -> Sect
 
     ``order`` has the columns, the most relevant first; discrepancies are shown over two of them.
     """
-    levels = [shorten(name, 30) for name in model.classifier.levels_]
+    levels = shorten_all(model.classifier.levels_, 30)
     with styled("trust"):
         figure = new_figure(1.0)
         found = TrustDisplay.from_estimator(model.classifier, ax=_trust_axes(figure, model))
@@ -107,7 +108,7 @@ def _discrepancies(model: TableModel, table: LabelledTable, order: Sequence[str]
     figures = []
     levels = model.classifier.levels_
     for step in range(len(levels) - 1, max(len(levels) - 1 - MOST_STEPS, 0), -1):
-        lower, upper = (shorten(levels[t], 30) for t in (step - 1, step))
+        lower, upper = shorten_all(levels[step - 1 : step + 1], 30)
         display = None
         for quantity, title, words in (
             (
@@ -182,7 +183,8 @@ def _numeric(recipe: Recipe, order: Sequence[str]) -> list[int]:
 def _over(recipe: Recipe, chosen: Sequence[int]) -> str:
     if not chosen:
         return ", at the rows along their first two principal components"
-    names = " and ".join(f"“{shorten(recipe.names[j], 30)}”" for j in chosen)
+    short = shorten_all((recipe.names[j] for j in chosen), 30)
+    names = " and ".join(f"“{name}”" for name in short)
     rest = len(recipe.columns) > len(chosen)
     return f", over {names}" + ("; other columns have typical values" if rest else "")
 
@@ -205,4 +207,5 @@ def _signed(value: float) -> str:
 
 
 def _span(ends: tuple[float, float]) -> str:
-    return f"{_signed(ends[0])} to {_signed(ends[1])}"
+    """An interval; nothing where it was not computed, as for very large fits."""
+    return f"{_signed(ends[0])} to {_signed(ends[1])}" if ends[0] < ends[1] else ""

@@ -9,12 +9,15 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
+
+from polyfid.text import abbreviate
 
 __all__ = [
     "Block",
@@ -33,6 +36,7 @@ __all__ = [
     "Verdict",
     "clean",
     "shorten",
+    "shorten_all",
     "to_html",
 ]
 
@@ -79,11 +83,12 @@ class Code:
 
 @dataclass(frozen=True)
 class Head:
-    """The head of a column; ``words`` for text, which stands on the left."""
+    """The head of a column; ``words`` for text, on the left, ``whole`` what it is short for."""
 
     label: str
     note: str = ""
     words: bool = False
+    whole: str = ""
 
 
 @dataclass(frozen=True)
@@ -208,11 +213,13 @@ def shorten(text: object, length: int = 60) -> str:
     >>> shorten("a" * 50 + "b" * 50, 11)
     'aaaaa…bbbbb'
     """
-    shown = clean(text)
-    if len(shown) <= length:
-        return shown
-    half = (length - 1) // 2
-    return f"{shown[: length - 1 - half]}…{shown[-half:]}"
+    (shown,) = shorten_all([text], length)
+    return shown
+
+
+def shorten_all(texts: Iterable[object], length: int = 60) -> list[str]:
+    """Texts that are shown together, cleaned and shortened so that they still differ."""
+    return abbreviate(map(clean, texts), length)
 
 
 def _read(name: str) -> str:

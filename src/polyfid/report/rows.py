@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from polyfid.data import point_ids
 from polyfid.evaluation import METHODS, Evaluation
-from polyfid.report.page import Block, Cell, Head, Table, Text, shorten
+from polyfid.report.page import Block, Cell, Head, Table, Text, clean, shorten, shorten_all
 from polyfid.report.relevance import numbers
 from polyfid.tables import LabelledTable
 from polyfid.tabular import TableModel
@@ -106,8 +106,8 @@ def _listed(
     """Heads and rows of a table: what a row is called, what is said of it, a few features."""
     values = [_column(table.features[name], rows) for name in columns]
     features = (
-        Head(shorten(name, 30), words=all(cell.key is None for cell in column))
-        for name, column in zip(columns, values, strict=True)
+        Head(short, words=all(cell.key is None for cell in column), whole=clean(name))
+        for name, short, column in zip(columns, shorten_all(columns, 22), values, strict=True)
     )
     lines = (
         (_name(table, i), *said, *(column[k] for column in values))

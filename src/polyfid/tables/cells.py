@@ -1,4 +1,4 @@
-"""Cells of text as numbers, where all of a column are."""
+"""Cells of text as numbers, where all of a column are, and cells of all kinds as text."""
 
 from __future__ import annotations
 
@@ -101,3 +101,10 @@ def to_numbers(values: pd.Series) -> tuple[np.ndarray[Any, np.dtype[np.float64]]
     cells = values.where(~values.isin(MISSING), None)
     numbers = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
     return numbers, (np.isnan(numbers) & cells.notna().to_numpy())
+
+
+def plain_text(value: Any) -> str:
+    """A cell as text without blanks around it; 1 and 1.0 are the same."""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value).strip()

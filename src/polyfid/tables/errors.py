@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
 
 #: So many names are listed in a message, the others are counted.
@@ -72,11 +72,19 @@ def raise_all(errors: Sequence[TableError]) -> None:
 
 
 def no_column(
-    wanted: str, there: Iterable[str], path: str | None, role: str = "", advice: str = ""
+    wanted: str,
+    there: Iterable[str],
+    path: str | None,
+    role: str = "",
+    advice: str = "",
+    taken: Collection[str] = (),
 ) -> TableError:
-    """The error of a column that is not there: it has the nearest name and those that are."""
+    """The error of a column that is not there: it has the nearest name and those that are.
+
+    Columns that are ``taken`` for something else are not meant.
+    """
     names = [str(name) for name in there]
-    lower = {name.strip().lower(): name for name in reversed(names)}
+    lower = {name.strip().lower(): name for name in reversed(names) if name not in taken}
     close = get_close_matches(wanted.strip().lower(), list(lower), n=1, cutoff=0.6)
     text = f"there is no column {wanted!r}{role}"
     if close:

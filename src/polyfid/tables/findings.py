@@ -9,9 +9,11 @@ import numpy as np
 import pandas as pd
 
 from polyfid.data import point_ids
+from polyfid.tables.column import Missing
 from polyfid.tables.errors import TableError, listed
 from polyfid.tables.labelled import LabelledTable
-from polyfid.tables.recipe import Missing, Recipe
+from polyfid.tables.recipe import Recipe
+from polyfid.text import aligned
 
 #: Fewer trusted rows of a class than this are little to learn or to evaluate from.
 FEW = 5
@@ -86,24 +88,36 @@ class Findings:
             "shared": [asdict(pair) for pair in self.shared],
         }
 
-    def __str__(self) -> str:
-        rows = [["level", *map(str, self.classes), "rows"]]
-        for level, row in zip(self.levels, self.counts, strict=True):
-            rows.append([level, *map(str, row), str(sum(row))])
-        lines = ["Levels, least trusted first, and rows of each class:", *_aligned(rows), ""]
-        cells = [["feature", "kind", "missing", "distinct", "from", "to"]]
+    def describe(self, width: int = 80) -> str:
+        """What is in the table, and what is wrong or odd about it, in lines for people."""
+        count = len(self.features)
+        cells: list[list[object]] = [["feature", "kind", "missing", "distinct", "from", "to"]]
         cells += [
-            [f.name, f.kind, str(f.missing), str(f.distinct), _number(f.low), _number(f.high)]
+            [f.name, f.kind, f.missing, f.distinct, _number(f.low), _number(f.high)]
             for f in self.features[:_MOST]
         ]
-        lines += [f"{len(self.features)} features:", *_aligned(cells)]
-        if len(self.features) > _MOST:
-            lines.append(f"  and {len(self.features) - _MOST} more")
+        lines = ["Levels, least trusted first, and rows of each class:", *self._counted(width), ""]
+        lines += [f"{count} feature{'s' * (count != 1)}:", *aligned(cells, words=(0, 1))]
+        if count > _MOST:
+            lines.append(f"  and {count - _MOST} more")
         for title, texts in (("Problems", self.problems), ("Notes", self.notes)):
             lines += ["", f"{title}:", *(f"  - {text}" for text in texts)] if texts else []
-        if not self.problems:
-            lines += ["", "No problems found."]
-        return "\n".join(lines)
+        return "\n".join(lines if self.problems else [*lines, "", "No problems found."])
+
+    def __str__(self) -> str:
+        return self.describe()
+
+    def _counted(self, width: int) -> list[str]:
+        """Rows by level and class; many classes go below each other."""
+        rows: list[list[object]] = [["level", *self.classes, "rows"]]
+        for level, counts in zip(self.levels, self.counts, strict=True):
+            rows.append([level, *counts, sum(counts)])
+        lines = aligned(rows)
+        if max(map(len, lines)) <= width:
+            return lines
+        turned = [list(column) for column in zip(*rows, strict=True)]
+        turned[0][0] = "class"
+        return aligned(turned)
 
 
 #: Features that are printed.
@@ -165,8 +179,9 @@ def diagnose(
         *_row_notes(table, rows, duplicates),
         *_feature_notes(table, features),
         *(
-            f"{pair.lower!r} and {pair.upper!r} have labelled {pair.points} points in common, and "
-            f"disagree on {pair.differ} of them ({pair.differ / pair.points:.0%})"
+            f"{pair.lower!r} and {pair.upper!r} have labelled {pair.points} "
+            f"point{'s' * (pair.points != 1)} in common, and disagree on {pair.differ} of them "
+            f"({pair.differ / pair.points:.0%})"
             for pair in shared
         ),
     ]
@@ -240,22 +255,26 @@ def _row_notes(table: LabelledTable, rows: pd.DataFrame, duplicates: int) -> lis
     notes = []
     if duplicates:
         place = table.origin[int(np.argmax(rows.duplicated().to_numpy()))]
-        notes.append(f"{duplicates} row(s) repeat another one, first {place}")
+        what = "row repeats" if duplicates == 1 else "rows repeat"
+        notes.append(f"{duplicates} {what} another one, first {place}")
     labels = rows.groupby(["point", "level"])["label"].nunique()
     torn = int((labels > 1).sum())
     if torn:
-        notes.append(f"{torn} point(s) have different labels within one level")
+        what = "point has" if torn == 1 else "points have"
+        notes.append(f"{torn} {what} different labels within one level")
     if table.ids is not None:
         named = pd.DataFrame({"id": table.ids, "level": table.fidelity})
         again = named.duplicated() & (named["id"] != "")
         if again.any():
-            row = int(np.argmax(again.to_numpy()))
+            row, n = int(np.argmax(again.to_numpy())), int(again.sum())
             notes.append(
-                f"{int(again.sum())} id(s) come more than once within a level, first "
+                f"{n} {'id comes' if n == 1 else 'ids come'} more than once within a level, first "
                 f"{str(table.ids[row])!r} in {table.origin[row]}"
             )
-    if table.weight is not None and (table.weight == 0.0).any():
-        notes.append(f"{int((table.weight == 0.0).sum())} row(s) have weight 0 and do not count")
+    empty = 0 if table.weight is None else int((table.weight == 0.0).sum())
+    if empty:
+        what = "row has weight 0 and does" if empty == 1 else "rows have weight 0 and do"
+        notes.append(f"{empty} {what} not count")
     return notes
 
 
@@ -263,19 +282,13 @@ def _feature_notes(table: LabelledTable, features: tuple[Feature, ...]) -> list[
     notes = []
     constant = [f.name for f in features if f.distinct == 1 and not f.missing]
     if constant:
-        notes.append(f"feature(s) with one value only, which tell nothing: {listed(constant)}")
+        what = "a feature with one value only, which tells"
+        several = "features with one value only, which tell"
+        notes.append(f"{what if len(constant) == 1 else several} nothing: {listed(constant)}")
     if table.left_out:
-        notes.append(f"column(s) left out: {listed(table.left_out)}")
+        notes.append(f"column{'s' * (len(table.left_out) > 1)} left out: {listed(table.left_out)}")
     return notes
 
 
 def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.6g}"
-
-
-def _aligned(rows: list[list[str]]) -> list[str]:
-    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-    return [
-        "  " + "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip()
-        for row in rows
-    ]

@@ -10,8 +10,10 @@ from numbers import Integral
 from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 
-from polyfid.tables.dialect import rows_with_lines
+from polyfid.tables.dialect import clean_names, rows_with_lines
 from polyfid.tables.errors import TableError
 from polyfid.tables.sources import DAMAGE, File
 
@@ -50,6 +52,19 @@ class Part:
         while True:  # the reader knew it, or nobody does
             yield known + (2 if self.delimiter else 1)
             known += 1
+
+    def columns(self) -> tuple[str, ...]:
+        """Names of all columns of the file, none if it cannot be read again."""
+        if not Path(self.path).is_file():
+            return ()
+        file = File(self.name, self.path, "csv", self.zipped)
+        try:
+            if not self.delimiter:
+                return tuple(pq.read_schema(self.path).names)
+            _, cells, _ = next(rows_with_lines(file, self.encoding, self.delimiter))
+            return clean_names(cells, self.name)
+        except (OSError, ValueError, StopIteration, csv.Error, pa.ArrowException, *DAMAGE):
+            return ()  # the file has changed since it was read
 
 
 @dataclass(frozen=True)
@@ -117,6 +132,12 @@ class Origin:
             for part in self.parts
             for line in islice(part.lines(), part.rows)
         ]
+
+
+def columns_behind(frame: pd.DataFrame) -> list[str]:
+    """Columns of the file that a frame came from, which may hold some of them only."""
+    behind = [name for part in Origin.of(frame).parts for name in part.columns()]
+    return behind or [str(name) for name in frame.columns]
 
 
 def error_at(frame: pd.DataFrame, position: int, column: str | None, problem: str) -> TableError:

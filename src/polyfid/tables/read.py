@@ -161,7 +161,7 @@ def _blocks(
         return
     with opened(source) as file:
         if file.kind == "parquet":
-            part, batches = Part(file.name, 0), _parquet_batches(file, types, rows)
+            part, batches = Part(file.name, 0, path=file.path), _parquet_batches(file, types, rows)
         else:
             dialect = find_dialect(file, delimiter, decimal, encoding)
             if types is None:

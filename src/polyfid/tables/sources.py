@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal, cast
 
+from polyfid.persistence.container import MAGIC
 from polyfid.tables.errors import TableError
 
 #: What reading a damaged compressed file raises, besides OSError.
@@ -67,11 +68,22 @@ def opened(source: Any) -> Iterator[File]:
 def look(name: str, path: str) -> File:
     """The file and its kind, which its first bytes tell whatever it is called."""
     with open(path, "rb") as file:
-        start = file.read(4)
+        start = file.read(len(MAGIC))
     short = name if name == "standard input" else Path(name).name
     if start.startswith(_ZIP) or start.startswith(_OLD_EXCEL):
         raise TableError(
             "this is a spreadsheet or a zip archive, not text; save the sheet as CSV", path=short
+        )
+    if start == MAGIC:
+        raise TableError(
+            "this is a model that polyfid saved, not a table; polyfid inspect says what it holds",
+            path=short,
+        )
+    if short.lower().endswith(".json"):
+        raise TableError(
+            "JSON is no table; an export of Label Studio is read where it is the only file, other "
+            "tables as CSV or Parquet",
+            path=short,
         )
     if start.startswith(_PARQUET):
         return File(short, path, "parquet")

@@ -1,0 +1,120 @@
+"""Damaged and forged files give a working model or the documented error."""
+
+import json
+
+import numpy as np
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from saved_models import seal, split
+
+from polyfid import load
+from polyfid.persistence import ModelFileError, inspect
+
+
+def load_or_refuse(path):
+    """The model of a file or None; anything but ModelFileError fails the test."""
+    try:
+        inspect(path)
+        return load(path)
+    except ModelFileError:
+        return None
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_damaged_files_are_refused(tmp_path_factory, file_bytes, data):
+    path = tmp_path_factory.getbasetemp() / "damaged.polyfid"
+    place = st.integers(0, len(file_bytes) - 1) | st.integers(0, 2000)
+    damaged = bytearray(file_bytes)
+    for _ in range(data.draw(st.integers(1, 3))):
+        a, b = sorted((data.draw(place), data.draw(place)))
+        what = data.draw(st.sampled_from(["flip", "cut", "drop", "repeat", "insert", "zero"]))
+        if what == "flip" and a < len(damaged):
+            damaged[a] ^= data.draw(st.integers(1, 255))
+        elif what == "cut":
+            del damaged[a:]
+        elif what == "drop":
+            del damaged[a:b]
+        elif what == "repeat":
+            damaged[b:b] = damaged[a:b]
+        elif what == "insert":
+            damaged[a:a] = data.draw(st.binary(min_size=1, max_size=20))
+        else:
+            damaged[a:b] = bytes(b - a)
+    path.write_bytes(damaged)
+    model = load_or_refuse(path)
+    assert (model is None) == (bytes(damaged) != file_bytes)
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.sampled_from(["", "RBF", "fixed", "nan", "<f8", "laplace", "ep", "crowd", "auto"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["$tuple", "$array", "$class", "fields", "$dict", "x"]),
+            inner,
+            max_size=2,
+        )
+    ),
+    max_leaves=6,
+)
+
+
+def places(tree, found):
+    """All places of a tree: containers and keys."""
+    pairs = tree.items() if isinstance(tree, dict) else enumerate(tree)
+    for key, value in list(pairs):
+        found.append((tree, key))
+        if isinstance(value, dict | list) and value:
+            places(value, found)
+    return found
+
+
+def forge(data, original):
+    """A file that differs from another one in a few places, and has its checksums right."""
+    header, rest = split(original)
+    rest = bytearray(rest)
+    part = data.draw(st.sampled_from(["state", "state", "state", "arrays", "header", "bytes"]))
+    if part == "bytes":
+        for _ in range(3):
+            rest[data.draw(st.integers(0, len(rest) - 1))] = data.draw(st.integers(0, 255))
+        return seal(header, bytes(rest))
+    for _ in range(data.draw(st.integers(1, 3))):
+        tree = header if part == "header" else header.get(part)
+        found = places(tree, []) if isinstance(tree, dict | list) else []
+        if not found:
+            break
+        tree, key = data.draw(st.sampled_from(found))
+        what = data.draw(st.sampled_from(["new", "drop", "swap"]))
+        if what == "new":
+            tree[key] = data.draw(JSON)
+        elif what == "drop":
+            del tree[key]
+        else:
+            other, place = data.draw(st.sampled_from(found))
+            tree[key] = json.loads(json.dumps(other[place]))
+    return seal(header, bytes(rest))
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_forged_files_load_a_working_model_or_are_refused(tmp_path_factory, file_bytes, data):
+    path = tmp_path_factory.getbasetemp() / "forged.polyfid"
+    path.write_bytes(forge(data, file_bytes))
+    model = load_or_refuse(path)
+    if model is not None:
+        X = np.zeros((3, model.n_features_in_))
+        with np.errstate(all="ignore"):
+            assert model.predict_proba(X).shape == (3, len(model.classes_))
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_forged_files_of_tables_load_or_are_refused(tmp_path_factory, table_bytes, data):
+    path = tmp_path_factory.getbasetemp() / "forged.polyfid"
+    path.write_bytes(forge(data, table_bytes))
+    load_or_refuse(path)
