@@ -33,6 +33,7 @@ LAYERS = [
     ["sources", "surveying"],
     ["baselines", "model_selection", "persistence"],
     ["classifier"],
+    ["distributed"],
     ["tables", "evaluation"],
     ["crowd", "labelstudio", "tabular"],
     ["saved"],
@@ -52,6 +53,8 @@ ONLY = {
 
 EXTRAS = [
     "crowdkit",
+    "dask",
+    "distributed",
     "jinja2",
     "matplotlib",
     "numpyro",
