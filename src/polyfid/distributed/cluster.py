@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import dask
-from distributed import Client, Future, default_client, get_worker
-from threadpoolctl import threadpool_limits
+from distributed import Client, Future, default_client
 
+from polyfid.distributed.worker import at_work
 from polyfid.fitting import Encoded
 from polyfid.sources import InBlocks
 from polyfid.sparse.rows import Sum
@@ -71,7 +70,7 @@ def _same(value: Any) -> Any:
 def _term(function: Callable[[Any], Any], block: Any) -> Any:
     if block is None:
         return None
-    with _one_blas_thread():
+    with at_work():
         return function(block)
 
 
@@ -79,43 +78,3 @@ def _plus(one: Any, other: Any) -> Any:
     if one is None or other is None:
         return other if one is None else one
     return one + other
-
-
-class _Pin:
-    """One thread of BLAS while some task of this process is at work.
-
-    The number of threads belongs to the process: the first of several tasks at a time sets it, and
-    the last one sets it back.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._tasks = 0
-        self._limits: Any = None
-
-    @contextmanager
-    def __call__(self) -> Iterator[None]:
-        with self._lock:
-            self._tasks += 1
-            if self._tasks == 1:
-                self._limits = threadpool_limits(1, user_api="blas")
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._tasks -= 1
-                if self._tasks == 0:
-                    self._limits.restore_original_limits()
-
-
-_pin = _Pin()
-
-
-@contextmanager
-def _one_blas_thread() -> Iterator[None]:
-    """Threads of a worker share its processors; a worker of one thread may have what it has."""
-    if get_worker().state.nthreads == 1:
-        yield
-    else:
-        with _pin():
-            yield
