@@ -9,12 +9,12 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Deadly:
-    """A function that kills the process it is called in, if that is the victim."""
+    """A function that kills the process it is called in, if that is one of the victims."""
 
     function: Callable[[Any], Any]
-    victim: int
+    victims: frozenset[int]
 
     def __call__(self, block):
-        if os.getpid() == self.victim:
-            os.kill(self.victim, signal.SIGKILL)
+        if os.getpid() in self.victims:
+            os.kill(os.getpid(), signal.SIGKILL)
         return self.function(block)

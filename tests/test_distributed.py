@@ -161,16 +161,17 @@ def test_arrays_cut_between_columns_or_elsewhere(client, rows):
     assert_same(make_model().fit_blocks(cut(rows[:3], (300, 300))), there, X)
 
 
-def test_a_worker_killed_in_a_pass_changes_nothing(client, rows, monkeypatch):
+@pytest.mark.parametrize("deaths", [1, 2])
+def test_workers_killed_in_a_pass_change_nothing(client, rows, monkeypatch, deaths):
     client.wait_for_workers(2)
-    victim = min(client.run(os.getpid).values())
+    victims = frozenset(sorted(client.run(os.getpid).values())[:deaths])
     passes = []
 
     class Attacked(on_cluster.DaskSource):
         def reduce(self, function):
             passes.append(function)
             if len(passes) == 2:
-                function = Deadly(function, victim)
+                function = Deadly(function, victims)
             return super().reduce(function)
 
     monkeypatch.setattr(fitting, "DaskSource", Attacked)
@@ -179,14 +180,18 @@ def test_a_worker_killed_in_a_pass_changes_nothing(client, rows, monkeypatch):
     there = distributed.fit(make_model(), *as_arrays(rows, sizes), client=client)
     assert len(passes) > 2
     client.wait_for_workers(2)
-    assert victim not in client.run(os.getpid).values()
+    assert not victims & set(client.run(os.getpid).values())
     assert_same(make_model().fit_blocks(cut(rows, sizes)), there, rows[0])
 
 
 def test_a_checkpoint_is_the_model_so_far(client, rows, tmp_path):
     path = tmp_path / "model.polyfid"
     model = distributed.fit(make_model(), *as_arrays(rows), client=client, checkpoint=path)
-    assert (load(path).predict_proba(rows[0]) == model.predict_proba(rows[0])).all()
+    saved = load(path)
+    assert (saved.predict_proba(rows[0]) == model.predict_proba(rows[0])).all()
+    saved.set_params(warm_start=True)
+    again = distributed.fit(saved, *as_arrays(rows), client=client)
+    assert again._fits[0].inference.n_iter == 1
 
 
 def test_an_order_that_categories_carry(client, rows):
