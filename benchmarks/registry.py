@@ -7,6 +7,7 @@ from collections.abc import Callable
 from benchmarks import (
     against_gpboost,
     against_sklearn,
+    distributed,
     evaluation,
     memory,
     paper,
@@ -24,6 +25,7 @@ BENCHMARKS: dict[str, Callable[[Context], list[Figure]]] = {
     "predict": predict.run,
     "tables": tables.run,
     "memory": memory.run,
+    "distributed": distributed.run,
     "paper": paper.run,
     "quality": quality.run,
     "structures": structures.run,

@@ -34,6 +34,7 @@ LAYERS = [
     ["sources", "surveying"],
     ["baselines", "model_selection", "persistence"],
     ["classifier"],
+    ["distributed"],
     ["tables", "evaluation"],
     ["crowd", "labelstudio", "tabular"],
     ["saved"],
@@ -53,6 +54,8 @@ ONLY = {
 
 EXTRAS = [
     "crowdkit",
+    "dask",
+    "distributed",
     "jinja2",
     "matplotlib",
     "numpyro",

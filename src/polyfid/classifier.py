@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -26,7 +27,14 @@ from polyfid.arguments import (
     read_settings,
 )
 from polyfid.columns import FidelityColumn, as_table
-from polyfid.data import Levels, check_rows, encode_levels, read_weights, settled
+from polyfid.data import (
+    Levels,
+    check_rows,
+    encode_levels,
+    order_levels,
+    read_weights,
+    settled,
+)
 from polyfid.fitting import Encoded, Task, fit_exactly, fit_sparsely, stands_for
 from polyfid.kernels import RBF, Constant, Kernel
 from polyfid.large import RowsFor
@@ -42,7 +50,7 @@ from polyfid.reading import (
 )
 from polyfid.sources import BlockSource, MemorySource, Source
 from polyfid.summary import FitReport, LearntStructure
-from polyfid.surveying import Blocks, survey
+from polyfid.surveying import Blocks, Look, Survey, survey
 
 Array = NDArray[np.float64]
 
@@ -319,7 +327,8 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
 
         Blocks are read once to see what there is and to draw a sample, on which hyper-parameters
         are tuned (``n_tuning`` says how large it is), and once more in every pass of inference.
-        Repeats of rows are not merged.
+        Repeats of rows are not merged. Which rows are in the sample depends on ``random_state``
+        and on the cuts between the blocks.
 
         Parameters
         ----------
@@ -346,41 +355,52 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
         >>> model.predict([[-0.5, 0.0], [0.5, 0.0]])
         array([False,  True])
         """
+        rng = check_random_state(self.random_state)
+        readable = Blocks(blocks, self)
+        found = survey(readable, self._first_look(rng))
+        source = BlockSource(lambda: map(found.coding, readable.read()), self._n_threads)
+        self._fit_from(found, source, rng, checkpoint)
+        self._announce()
+        return self
+
+    def _first_look(self, rng: np.random.RandomState) -> Look:
+        """What is to be found out about rows that are not in memory."""
         if self.fidelity_feature is not None:
             raise ValueError(
-                "fit_blocks takes the fidelity as third part of a block; leave fidelity_feature "
-                f"None, got {self.fidelity_feature!r}"
+                "fidelity_feature is for fit only; leave it None and hand the fidelity over beside "
+                f"X, got {self.fidelity_feature!r}"
             )
         if self.label_noise == "annotator":
             raise ValueError(
                 'label_noise="annotator" needs all rows in memory; use fit, or '
                 'label_noise="fidelity"'
             )
-        rng = check_random_state(self.random_state)
-        readable = Blocks(blocks, self)
         if self.n_tuning is None:
             raise ValueError(
-                "n_tuning=None asks to tune on all rows, and those in blocks are not in memory; "
-                "give a number of rows"
+                "n_tuning=None asks to tune on all rows, and not all of them are in memory; give a "
+                "number of rows"
             )
-        found = survey(
-            readable,
-            self.levels,
-            lambda name: n_tuning_of(name, self.n_tuning, N_TUNING_SPARSE),
-            rng,
-        )
+        levels = None if self.levels is None else order_levels((), self.levels)
+        n_sample = partial(n_tuning_of, given=self.n_tuning, default=N_TUNING_SPARSE)
+        return Look(levels, n_sample, int(rng.randint(2**31 - 1)))
+
+    def _fit_from(
+        self,
+        found: Survey,
+        source: Source,
+        rng: np.random.RandomState,
+        checkpoint: str | os.PathLike[str] | None,
+    ) -> None:
+        """Learn from rows that are not in memory, of which a survey is known."""
         _check_classes(found.classes)
         task = self._task(found.levels, found.classes)
         plan = self._plan(task, found.counts.sum(axis=1), self.n_features_in_, in_memory=False)
         known = Known(
             found.classes, found.levels, None, None, found.counts, self.n_features_in_, str(plan)
         )
-        source = BlockSource(lambda: map(found.encode, readable.read()), self._n_threads)
         size = read_n_tuning(self.n_tuning, found.levels, N_TUNING_SPARSE)
         sample = found.sample.take(tuning_subset(found.sample.level, size, rng))
         self._fit_sparsely(known, task, plan, sample, found.weight, source, rng, checkpoint)
-        self._announce()
-        return self
 
     @property
     def _n_threads(self) -> int | None:

@@ -187,7 +187,7 @@ def _stack(xs: list[Any]) -> Any:
     return pandas.concat(xs, ignore_index=True)
 
 
-def _declared_order(fidelity: object) -> Levels | None:
+def declared_order(fidelity: object) -> Levels | None:
     """The order a container carries: a `FidelityArray`, or an ordered pandas or polars column."""
     levels = getattr(fidelity, "levels", None)
     if isinstance(levels, tuple):
@@ -208,7 +208,7 @@ def order_levels(fidelity: object, levels: Iterable[Any] | None = None) -> Level
     if levels is not None:
         return _read_names(levels)
     values = np.unique(as_column(fidelity))
-    declared = _declared_order(fidelity)
+    declared = declared_order(fidelity)
     return tuple(_plain(v) for v in (values if declared is None else declared))
 
 

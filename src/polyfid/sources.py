@@ -1,7 +1,8 @@
-"""Where the rows of a fit are: in memory, or in blocks that are read again for every pass."""
+"""Where the rows of a fit are: in memory, or in blocks that every pass goes through again."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -46,12 +47,12 @@ class MemorySource:
         return rows_for
 
 
-@dataclass(frozen=True)
-class BlockSource:
-    """Rows in blocks; ``blocks`` begins to read them again whenever it is called."""
+class InBlocks(ABC):
+    """Rows in blocks, wherever those are."""
 
-    blocks: Callable[[], Iterator[Encoded]]
-    n_threads: int | None = None
+    @abstractmethod
+    def reduce(self, function: Callable[[Encoded], Sum]) -> Sum:
+        """The sum of a function of every block, which can be sent to another process."""
 
     def rows_for(self, task: Task, positive: int, sample: Encoded) -> RowsFor:
         def rows_for(features: FeatureMap, likelihood: Likelihood) -> Rows:
@@ -61,8 +62,15 @@ class BlockSource:
 
         return rows_for
 
+
+@dataclass(frozen=True)
+class BlockSource(InBlocks):
+    """Blocks that are read here; ``blocks`` begins to read them again whenever it is called."""
+
+    blocks: Callable[[], Iterator[Encoded]]
+    n_threads: int | None = None
+
     def reduce(self, function: Callable[[Encoded], Sum]) -> Sum:
-        """The sum of a function of every block."""
         return add_up(((block,) for block in self.blocks()), function, self.n_threads)
 
 

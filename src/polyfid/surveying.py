@@ -1,15 +1,26 @@
-"""The first reading of rows that come in blocks: what there is, and a sample of it."""
+"""The first reading of rows that come in blocks: what there is, and a sample of it.
+
+What a block holds can be added to what another one holds, so that blocks may be looked at one
+after another or in many places.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from polyfid.data import Levels, check_rows, encode_levels, order_levels, read_weights
+from polyfid.data import (
+    Levels,
+    check_rows,
+    declared_order,
+    encode_levels,
+    order_levels,
+    read_weights,
+)
 from polyfid.fitting import Encoded
 from polyfid.reading import read_features, read_labels
 
@@ -19,12 +30,37 @@ Indices = NDArray[np.intp]
 
 @dataclass(frozen=True)
 class RawBlock:
-    """Rows as they were handed over, but checked: features, classes, levels, weights."""
+    """Rows as they were handed over, but checked: features, classes, levels, weights.
 
+    ``number`` says which block it is.
+    """
+
+    number: int
     x: Array
     y: NDArray[Any]
     fidelity: Any
     weight: Array
+
+
+def read_block(
+    estimator: Any, number: int, block: Sequence[Any], reset: bool = False
+) -> RawBlock | None:
+    """Check a block; None if it has no rows.
+
+    Parameters
+    ----------
+    estimator : whose features it has, or is to have, if ``reset``.
+    number : which block it is.
+    block : X, y, and perhaps fidelity and weights.
+    """
+    X, y, fidelity, weight = (*block, None, None)[:4]
+    if len(y) == 0:
+        return None
+    x = read_features(estimator, X, reset=reset)
+    if fidelity is not None:
+        check_rows("fidelity", fidelity, len(x))
+    labels = read_labels(estimator, y, len(x))
+    return RawBlock(number, x, labels, fidelity, _weights(weight, len(x)))
 
 
 class Blocks:
@@ -61,16 +97,10 @@ class Blocks:
                     f"block {number} must be (X, y), (X, y, fidelity) or "
                     f"(X, y, fidelity, sample_weight); got {_shape(block)}"
                 )
-            X, y, fidelity, weight = (*block, None, None)[:4]
-            if len(y) == 0:
-                continue
-            x = read_features(self._estimator, X, reset=reset)
-            reset = False
-            if fidelity is not None:
-                check_rows("fidelity", fidelity, len(x))
-            yield RawBlock(
-                x, read_labels(self._estimator, y, len(x)), fidelity, _weights(weight, len(x))
-            )
+            raw = read_block(self._estimator, number, block, reset)
+            if raw is not None:
+                reset = False
+                yield raw
 
 
 def _shape(block: object) -> str:
@@ -86,27 +116,21 @@ def _weights(given: Any, n: int) -> Array:
 
 
 @dataclass(frozen=True)
-class Survey:
-    """What the rows are: classes, levels, how many of each, and a sample.
-
-    ``counts`` are rows by level and class, ``weight`` the sums of their weights by level.
-    """
+class Coding:
+    """Names of classes and levels, in the order of their numbers. Can be sent elsewhere."""
 
     classes: NDArray[Any]
     levels: Levels
-    counts: Indices
-    weight: Array
-    sample: Encoded
 
-    def encode(self, block: RawBlock) -> Encoded:
+    def __call__(self, block: RawBlock) -> Encoded:
         """A block in numbers, sorted by level, rows of weight zero left out."""
         present = block.weight > 0.0
         code = np.searchsorted(self.classes, block.y)
         known = self.classes[np.minimum(code, len(self.classes) - 1)] == block.y
-        if not known.all():
+        if not known[present].all():
             raise ValueError(
-                f"blocks have class {block.y[~known][0]!r}, which they had not when they were "
-                "read first; they must be the same whenever they are read"
+                f"blocks have class {block.y[present & ~known][0]!r}, which they had not when they "
+                "were read first; they must be the same whenever they are read"
             )
         level = _encode(block, self.levels)
         order = np.argsort(level, kind="stable")
@@ -126,76 +150,179 @@ def _encode(block: RawBlock, levels: Levels) -> Indices:
     return encode_levels(block.fidelity, levels)
 
 
-def survey(
-    blocks: Blocks,
-    levels: Iterable[Any] | None,
-    n_sample: Callable[[Any], int],
-    rng: np.random.RandomState,
-) -> Survey:
-    """Read all rows once.
+@dataclass(frozen=True)
+class Survey:
+    """What the rows are: classes, levels, how many of each, and a sample.
+
+    ``counts`` are rows by level and class, ``weight`` the sums of their weights by level.
+    """
+
+    coding: Coding
+    counts: Indices
+    weight: Array
+    sample: Encoded
+
+    @property
+    def classes(self) -> NDArray[Any]:
+        return self.coding.classes
+
+    @property
+    def levels(self) -> Levels:
+        return self.coding.levels
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Some rows of a level with the smallest keys, so many at most, in the order they came in."""
+
+    size: int
+    key: Array
+    x: Array
+    y: NDArray[Any]
+    weight: Array
+
+    def cut(self) -> Kept:
+        """No more than the size allows."""
+        if len(self.key) <= self.size:
+            return self
+        rows = np.sort(np.argsort(self.key, kind="stable")[: self.size])
+        return Kept(self.size, self.key[rows], self.x[rows], self.y[rows], self.weight[rows])
+
+    def __add__(self, other: Kept) -> Kept:
+        return Kept(
+            self.size,
+            np.concatenate([self.key, other.key]),
+            np.concatenate([self.x, other.x]),
+            np.concatenate([self.y, other.y]),
+            np.concatenate([self.weight, other.weight]),
+        ).cut()
+
+
+@dataclass(frozen=True)
+class Found:
+    """What some blocks hold, by the names of levels and classes; adds up in the blocks' order.
+
+    ``orders`` are those that fidelities carry, ``told`` whether blocks have a fidelity: both, if
+    some do and some do not.
+    """
+
+    orders: frozenset[Levels]
+    told: frozenset[bool]
+    counts: Mapping[tuple[Any, Any], int]
+    weights: Mapping[Any, float]
+    kept: Mapping[Any, Kept]
+
+    def __add__(self, other: Found) -> Found:
+        return Found(
+            self.orders | other.orders,
+            self.told | other.told,
+            _added(self.counts, other.counts),
+            _added(self.weights, other.weights),
+            _added(self.kept, other.kept),
+        )
+
+    def survey(self, levels: Levels | None) -> Survey:
+        """All of it in numbers; ``levels`` are the names in order, if they are known."""
+        if not self.counts:
+            raise ValueError("blocks hold no rows (0 samples); at least one is needed")
+        names = self._order() if levels is None else levels
+        if unknown := [name for name in self.weights if name not in names]:
+            raise ValueError(
+                f"fidelity has level {unknown[0]!r} in some block, and in another one an order "
+                f"without it, {list(names)}; pass levels=..., least trusted first"
+            )
+        classes = np.unique([value for _, value in self.counts])
+        table = np.zeros((len(names), len(classes)), dtype=np.intp)
+        for (name, value), n in self.counts.items():
+            table[names.index(name), int(np.searchsorted(classes, value))] = n
+        total = np.array([self.weights.get(name, 0.0) for name in names])
+        sample = _join([self.kept.get(name) for name in names], classes)
+        return Survey(Coding(classes, names), table, total, sample)
+
+    def _order(self) -> Levels:
+        if len(self.told) > 1:
+            raise ValueError(
+                "some blocks come with fidelity and some without; give all of them one, or name "
+                "the levels (levels=...), of which rows without fidelity have the last"
+            )
+        if len(self.orders) > 1:
+            shown = " and ".join(str(list(order)) for order in sorted(self.orders, key=str)[:2])
+            raise ValueError(
+                f"the fidelity of blocks carries different orders of levels, {shown}; pass "
+                "levels=..., least trusted first"
+            )
+        return order_levels(list(self.weights), *self.orders)
+
+
+def _added(one: Mapping[Any, Any], other: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Entries of both, added where both have one."""
+    return {**one, **{k: one[k] + v if k in one else v for k, v in other.items()}}
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a block holds, at a first look. Can be sent elsewhere.
 
     Parameters
     ----------
-    blocks : Blocks
-    levels : their names in order, if they are known.
+    levels : names of the levels in order, if they are known.
     n_sample : from the name of a level to how many of its rows are kept.
-    rng : RandomState
-        The sample depends on it and on the order of the rows, not on where blocks are cut.
+    seed : of the sample. Which rows of a block have a chance to be in it depends on the seed and on
+        the block's number, whoever looks at it when.
     """
-    kept: dict[Any, _Reservoir] = {}
-    counts: dict[tuple[Any, Any], int] = {}
-    weights: dict[Any, float] = {}
-    declared = None if levels is None else order_levels((), levels)
-    for block in blocks.read(reset=True):
-        key = rng.uniform(size=len(block.x))  # of all rows, so that cuts make no difference
-        names, level = _levels_of(block, declared)
-        declared = names if declared is None and block.fidelity is None else declared
+
+    levels: Levels | None
+    n_sample: Callable[[Any], int]
+    seed: int
+
+    def __call__(self, block: RawBlock) -> Found:
+        key = np.random.default_rng([self.seed, block.number]).uniform(size=len(block.x))
+        names = self.levels
+        if names is None:
+            names = (0,) if block.fidelity is None else order_levels(block.fidelity)
+        carried = self.levels is None and declared_order(block.fidelity) is not None
+        level = _encode(block, names)
+        counts: dict[tuple[Any, Any], int] = {}
+        weights: dict[Any, float] = {}
+        kept: dict[Any, Kept] = {}
         for t in np.unique(level):
-            rows = np.flatnonzero((level == t) & (block.weight > 0.0))
-            name = names[t]
+            rows, name = np.flatnonzero((level == t) & (block.weight > 0.0)), names[t]
             values, which = np.unique(block.y[rows], return_inverse=True)
             for value, n in zip(values.tolist(), np.bincount(which).tolist(), strict=True):
-                counts[name, value] = counts.get((name, value), 0) + n
-            weights[name] = weights.get(name, 0.0) + float(block.weight[rows].sum())
-            own = kept.setdefault(name, _Reservoir(n_sample(name)))
-            own.add(key[rows], block.x[rows], block.y[rows], block.weight[rows])
-    if not counts:
-        raise ValueError("blocks hold no rows (0 samples); at least one is needed")
-    found = tuple(kept) if declared is None else declared
-    names = order_levels(found) if declared is None else found
-    classes = np.unique([value for _, value in counts])
-    table = np.zeros((len(names), len(classes)), dtype=np.intp)
-    for (name, value), n in counts.items():
-        table[names.index(name), int(np.searchsorted(classes, value))] = n
-    total = np.array([weights.get(name, 0.0) for name in names])
-    sample = _join([(t, kept[name]) for t, name in enumerate(names) if name in kept], classes)
-    return Survey(classes, names, table, total, sample)
+                counts[name, value] = n
+            weights[name] = float(block.weight[rows].sum())
+            own = Kept(
+                self.n_sample(name), key[rows], block.x[rows], block.y[rows], block.weight[rows]
+            )
+            kept[name] = own.cut()
+        told = frozenset([block.fidelity is not None])
+        return Found(frozenset([names] if carried else []), told, counts, weights, kept)
 
 
-def _levels_of(block: RawBlock, declared: Levels | None) -> tuple[Levels, Indices]:
-    """Names of the levels of a block, and which one each row is of."""
-    if declared is None:
-        declared = (0,) if block.fidelity is None else order_levels(block.fidelity)
-    return declared, _encode(block, declared)
+def survey(blocks: Blocks, look: Look) -> Survey:
+    """Read all rows once.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyfid import MultiFidelityClassifier
+    >>> rows = [(np.zeros((2, 1)), [0, 1], ["a", "b"]), (np.ones((3, 1)), [0, 1, 1], list("aab"))]
+    >>> found = survey(Blocks(rows, MultiFidelityClassifier()), Look(None, lambda name: 2, seed=0))
+    >>> found.levels, found.counts.tolist(), len(found.sample)
+    (('a', 'b'), [[2, 1], [0, 2]], 4)
+    """
+    total = Found(frozenset(), frozenset(), {}, {}, {})
+    for block in blocks.read(reset=True):
+        total += look(block)
+    return total.survey(look.levels)
 
 
-class _Reservoir:
-    """The rows with the smallest keys, so many at most."""
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self.parts: tuple[NDArray[Any], ...] | None = None
-
-    def add(self, *parts: NDArray[Any]) -> None:
-        if self.parts is not None:
-            parts = tuple(np.concatenate(pair) for pair in zip(self.parts, parts, strict=True))
-        order = np.sort(np.argsort(parts[0], kind="stable")[: self.size])
-        self.parts = tuple(part[order] for part in parts)
-
-
-def _join(kept: list[tuple[int, _Reservoir]], classes: NDArray[Any]) -> Encoded:
-    columns = [(t, r.parts) for t, r in kept if r.parts is not None]
-    level = np.concatenate([np.full(len(p[0]), t, dtype=np.intp) for t, p in columns])
-    x, y, weight = (np.concatenate([p[i] for _, p in columns]) for i in (1, 2, 3))
+def _join(kept: Iterable[Kept | None], classes: NDArray[Any]) -> Encoded:
+    """The samples of all levels as one."""
+    there = [(t, rows) for t, rows in enumerate(kept) if rows is not None]
+    level = np.concatenate([np.full(len(rows.key), t, dtype=np.intp) for t, rows in there])
+    x, y, weight = (
+        np.concatenate([getattr(rows, name) for _, rows in there]) for name in ("x", "y", "weight")
+    )
     code = np.searchsorted(classes, y).astype(np.intp)
     return Encoded(x, level, code, np.full(len(x), -1, dtype=np.intp), weight)

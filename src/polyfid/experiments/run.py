@@ -15,8 +15,10 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any, NamedTuple, TypeVar
 
+from joblib import Parallel, delayed, effective_n_jobs
 from joblib.externals.loky import ProcessPoolExecutor
 from joblib.externals.loky.process_executor import BrokenProcessPool
+from joblib.parallel import get_active_backend
 from threadpoolctl import threadpool_limits
 
 from polyfid.experiments.rows import Files, Key, Row, Rows, Scores, as_setting, versions
@@ -144,7 +146,8 @@ def run(
     out : path
         The directory of ``rows.csv``.
     jobs : int, default=1
-        Processes, each with one thread for linear algebra. One: this process.
+        Processes, each with one thread for linear algebra. One: this process. Within
+        ``joblib.parallel_config(backend="dask")`` cells go to that cluster, to all of its workers.
     retry_failed : bool, default=False
         Run those again whose row holds an error.
     progress : callable, optional
@@ -170,7 +173,7 @@ def run(
     for cell in cells:
         unique.setdefault(cell.key, cell)
     todo = [cell for cell in unique.values() if not _is_done(cell, rows, retry_failed)]
-    clock = _Clock(todo, jobs)
+    clock = _Clock(todo, effective_n_jobs(-1) if _on_a_cluster() else jobs)
     failed = 0
     with closing(_results(todo, min(jobs, len(todo)))) as results:
         for done, (cell, result) in enumerate(results, start=1):
@@ -230,8 +233,22 @@ def _compute(cell: Cell) -> _Result:
     return _Result(list(rows), files, time.perf_counter() - started, failed)
 
 
+def _with_result(cell: Cell) -> tuple[Cell, _Result]:
+    return cell, _compute(cell)
+
+
+def _on_a_cluster() -> bool:
+    """Whether joblib was told to work elsewhere than on this machine."""
+    backend, _ = get_active_backend()
+    return type(backend).__name__ == "DaskDistributedBackend"
+
+
 def _results(cells: Sequence[Cell], jobs: int) -> Generator[tuple[Cell, _Result], None, None]:
     """Each cell with its rows, as they come."""
+    if _on_a_cluster():
+        pool = Parallel(n_jobs=-1, batch_size=1, return_as="generator_unordered")
+        yield from pool(delayed(_with_result)(cell) for cell in cells)
+        return
     if jobs <= 1:
         for cell in cells:
             yield cell, _compute(cell)

@@ -63,7 +63,7 @@ class View:
     """A belief as the rows of each level see it: what blocks share in a pass over the rows."""
 
     def __init__(self, basis: Basis, belief: SparseBelief) -> None:
-        self.basis, self.belief = basis, belief
+        self.basis = basis
         self.levels = [LevelView(belief, seen) for seen in basis.levels]
 
 

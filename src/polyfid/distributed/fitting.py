@@ -1,0 +1,79 @@
+"""Fitting to the partitions of a cluster."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from distributed import Client
+from sklearn.utils import check_random_state
+
+from polyfid.classifier import MultiFidelityClassifier
+from polyfid.distributed.cluster import DaskSource, add_up, find_client
+from polyfid.distributed.partitions import encode, read_partitions
+
+
+def fit(
+    model: MultiFidelityClassifier,
+    X: Any,
+    y: Any,
+    fidelity: Any = None,
+    sample_weight: Any = None,
+    *,
+    client: Client | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+) -> MultiFidelityClassifier:
+    """Learn from the rows of dask arrays or data frames, where these are.
+
+    The same as `MultiFidelityClassifier.fit_blocks` with a block a partition. Workers keep their
+    partitions in memory as numbers, and compute sums over them in every pass of inference; the
+    client tunes hyper-parameters on a sample of the rows and takes the steps between passes.
+
+    Parameters
+    ----------
+    model : MultiFidelityClassifier
+        Is fitted.
+    X : dask array of shape (n, d), or dask data frame
+        Partitions may be empty and of unknown size.
+    y : dask array or series of shape (n,), or str
+        Classes, in partitions as those of X; or the name of a column of X that holds them.
+    fidelity, sample_weight : dask array or series of shape (n,), or str, optional
+        Likewise.
+    client : distributed.Client, optional
+        The one at work by default.
+    checkpoint : path, optional
+        After every pass the model as it is then is saved here.
+
+    Returns
+    -------
+    MultiFidelityClassifier
+        The model.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import numpy as np
+    >>> from distributed import Client
+    >>> from polyfid import MultiFidelityClassifier, distributed
+    >>> from polyfid.kernels import RBF
+    >>> X = np.random.RandomState(0).uniform(-1, 1, (600, 2))
+    >>> rows, labels = da.from_array(X, (200, 2)), da.from_array(X[:, 0] > 0, 200)
+    >>> with Client(processes=False, dashboard_address=None):  # or Client("scheduler:8786")
+    ...     model = MultiFidelityClassifier(1.0 * RBF(), n_inducing=20)
+    ...     model = distributed.fit(model, rows, labels)
+    >>> model.predict([[-0.5, 0.0], [0.5, 0.0]])
+    array([False,  True])
+    """
+    client = find_client(client)
+    rng = check_random_state(model.random_state)
+    look = model._first_look(rng)
+    raw = client.compute(read_partitions(model, X, y, fidelity, sample_weight))
+    found = add_up(client, look, raw)
+    if found is None:
+        raise ValueError("X has no rows (0 samples); at least one is needed")
+    survey = found.survey(look.levels)
+    blocks = client.map(encode, raw, coding=survey.coding, pure=False)
+    del raw  # workers may forget what they have encoded; they know how to read it again
+    model._fit_from(survey, DaskSource(client, blocks), rng, checkpoint)
+    model._announce()
+    return model
