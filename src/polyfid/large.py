@@ -192,7 +192,7 @@ def _belief(before: Member | None) -> SparseBelief | None:
 
 def _next(fixed: SparseFixed) -> SparseBelief:
     """The belief that the last pass calls for, or the one it began with where that is none."""
-    target = fixed.sums.target
+    target = SparseBelief(fixed.sums.gram, fixed.sums.linear)
     try:
         target.mean  # noqa: B018
     except NotPositiveDefinite:
