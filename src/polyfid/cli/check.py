@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from polyfid.cli.importing import importing
 from polyfid.cli.options import Sources
 from polyfid.cli.parameters import Talk
 
@@ -16,9 +17,10 @@ def check(
     seed: Annotated[int, typer.Option(min=0, help="Of draws between tied answers.")] = 0,
 ) -> None:
     """Read tables, say what was understood and what is wrong; nothing is fitted."""
-    from polyfid.cli.sources import read_sources
-    from polyfid.cli.talk import DATA, Speaker, complain, problems_of, width
-    from polyfid.tables import diagnose
+    with importing():
+        from polyfid.cli.sources import read_sources
+        from polyfid.cli.talk import DATA, Speaker, complain, problems_of, width
+        from polyfid.tables import diagnose
 
     speaker = Speaker(talk)
     try:

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from polyfid.cli.config import write_config
+from polyfid.cli.importing import importing
 from polyfid.cli.parameters import Fitting, Talk
 
 
@@ -24,13 +25,14 @@ def demo(
     """Tables, model, predictions and report of built-in data, in a folder."""
     from sklearn.metrics import log_loss, roc_auc_score
 
-    from polyfid.cli.fitting import fit_table
-    from polyfid.cli.judging import judge
-    from polyfid.cli.layout import compare
-    from polyfid.cli.talk import Speaker
-    from polyfid.demo import N_EXPERIMENTS, N_SIMULATIONS, tables
-    from polyfid.report import write_report
-    from polyfid.tables import Roles, read_labelled, write_table
+    with importing():
+        from polyfid.cli.fitting import fit_table
+        from polyfid.cli.judging import judge
+        from polyfid.cli.layout import compare
+        from polyfid.cli.talk import Speaker
+        from polyfid.demo import N_EXPERIMENTS, N_SIMULATIONS, tables
+        from polyfid.report import write_report
+        from polyfid.tables import Roles, read_labelled, write_table
 
     speaker = Speaker(talk)
     speaker.wrapped(

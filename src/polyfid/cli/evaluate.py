@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from polyfid.cli.importing import importing
 from polyfid.cli.options import Sources
 from polyfid.cli.parameters import Fitting, Talk
 
@@ -17,12 +18,13 @@ def evaluate(
     folds: Annotated[int, typer.Option(min=2, help="Parts that trusted rows are cut into.")] = 5,
 ) -> None:
     """Cross-validate on trusted rows only, beside baselines, and say whether cheap labels help."""
-    from polyfid.cli.fitting import classifier
-    from polyfid.cli.judging import judge
-    from polyfid.cli.layout import compare
-    from polyfid.cli.sources import read_sources
-    from polyfid.cli.talk import Speaker
-    from polyfid.tables import Recipe
+    with importing():
+        from polyfid.cli.fitting import classifier
+        from polyfid.cli.judging import judge
+        from polyfid.cli.layout import compare
+        from polyfid.cli.sources import read_sources
+        from polyfid.cli.talk import Speaker
+        from polyfid.tables import Recipe
 
     speaker = Speaker(talk)
     with speaker.warnings() as notes:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from polyfid.cli.config import write_config
+from polyfid.cli.importing import importing
 from polyfid.cli.options import Sources
 from polyfid.cli.parameters import Fitting, Talk
 
@@ -30,9 +31,10 @@ def fit(
     ] = False,
 ) -> None:
     """Fit a model to labelled tables and save it."""
-    from polyfid.cli.fitting import fit_table
-    from polyfid.cli.sources import file_path, inputs_of, read_sources
-    from polyfid.cli.talk import Speaker
+    with importing():
+        from polyfid.cli.fitting import fit_table
+        from polyfid.cli.sources import file_path, inputs_of, read_sources
+        from polyfid.cli.talk import Speaker
 
     speaker = Speaker(talk)
     path = file_path(out, "a model", inputs_of(sources))

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from polyfid.classifier import MultiFidelityClassifier
 from polyfid.cli.effort import processes
 from polyfid.cli.parameters import Fitting
-
-if TYPE_CHECKING:
-    from polyfid.classifier import MultiFidelityClassifier
-    from polyfid.tables import LabelledTable
-    from polyfid.tabular import TableModel
+from polyfid.kernels import RBF, Constant, Matern52
+from polyfid.tables import LabelledTable
+from polyfid.tabular import TableModel
 
 
 def classifier(fitting: Fitting) -> MultiFidelityClassifier:
     """The estimator that the options describe, for one process."""
-    from polyfid.classifier import MultiFidelityClassifier
-    from polyfid.kernels import RBF, Constant, Matern52
-
     kernels: dict[str, Any] = {
         "auto": "auto",
         "rbf": Constant() * RBF(),
@@ -31,8 +27,6 @@ def classifier(fitting: Fitting) -> MultiFidelityClassifier:
 
 def fit_table(table: LabelledTable, fitting: Fitting, missing: Any = "error") -> TableModel:
     """The model of a table, fitted by as many processes as pay."""
-    from polyfid.tabular import TableModel
-
     classes = len(set(table.label.tolist()))
     jobs = processes(fitting.jobs, len(table), classes, fitting.kernel)
     model = classifier(fitting).set_params(n_jobs=jobs)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from polyfid.cli.config import write_config
+from polyfid.cli.importing import importing
 from polyfid.cli.options import Sources
 from polyfid.cli.parameters import Fitting, Talk
 
@@ -36,10 +37,11 @@ def report(
 
     FILES may be one model file: its rows and settings are taken.
     """
-    from polyfid.cli.judging import judge
-    from polyfid.cli.sources import file_path, inputs_of
-    from polyfid.cli.talk import Speaker
-    from polyfid.report import write_report
+    with importing():
+        from polyfid.cli.judging import judge
+        from polyfid.cli.sources import file_path, inputs_of
+        from polyfid.cli.talk import Speaker
+        from polyfid.report import write_report
 
     speaker = Speaker(talk)
     if folds == 1:
