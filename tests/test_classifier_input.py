@@ -125,13 +125,13 @@ def test_bad_arguments(arguments, message):
         ({"prior": "strong"}, r"prior must be one of \['weak', None\], got 'strong'"),
         ({"optimizer": "adam"}, r"optimizer must be one of \['lbfgs', None\]"),
         ({"coupling": "loose"}, r"coupling must be one of"),
-        ({"n_inducing": 10}, r"n_inducing must be one of \['auto', None\]"),
+        ({"n_inducing": 0}, r"n_inducing must be \"auto\", None, a whole number from 1"),
         ({"standardize": "no"}, r"standardize must be one of \[True, False\]"),
         ({"n_restarts": -1}, r"n_restarts must be a whole number from 0"),
         ({"n_restarts": 1.5}, r"n_restarts must be a whole number"),
         ({"max_iter": 0}, r"max_iter must be a whole number from 1"),
         ({"max_iter": None}, r"max_iter must be a whole number"),
-        ({"n_tuning": 0}, r"n_tuning must be a whole number from 1 or None"),
+        ({"n_tuning": 0}, r"n_tuning must be a whole number from 1"),
         ({"tol": -1.0}, r"tol must be"),
         ({"tol": "small"}, r"tol must be"),
         ({"random_state": "a"}, r"seed"),
@@ -311,7 +311,7 @@ def test_one_trusted_row_among_ten_thousand_cheap_ones():
         )
     assert model.score(T, right) > 0.95
     assert np.isfinite(model.predict_proba(T)).all()
-    assert "on 3000 of 10001 rows" in str(model.report_)
+    assert "inducing points" in str(model.report_)
 
 
 @pytest.mark.parametrize("scheme", ["laplace", "ep", "variational"])
