@@ -13,6 +13,7 @@ from benchmarks import (
     paper,
     predict,
     quality,
+    scale,
     structures,
     tables,
 )
@@ -29,4 +30,6 @@ BENCHMARKS: dict[str, Callable[[Context], list[Figure]]] = {
     "paper": paper.run,
     "quality": quality.run,
     "structures": structures.run,
+    "scale": scale.run,
+    "svgp": scale.against_svgp,
 }

@@ -37,8 +37,8 @@ from polyfid.tuning import Optimum, maximise
 
 Array = NDArray[np.float64]
 
-#: Rows from which structure and start are learnt, by exact inference.
-N_FEW = 1500
+#: Rows from which a start is found, by exact inference, and those from which structure is learnt.
+N_START, N_STRUCTURE = 600, 1500
 #: Rows that a posterior keeps, to show what rows are like.
 N_KEPT = 2000
 #: How far a belief may be from its fixed point, in standard deviations, while tuning and in the
@@ -70,9 +70,9 @@ class Sample:
     weight: Array
     stands_for: Array
 
-    def few(self, rng: np.random.RandomState) -> tuple[Rows, Array]:
-        """Some of the rows and their weights."""
-        index = tuning_subset(self.rows.level, N_FEW, rng)
+    def few(self, n: int, rng: np.random.RandomState) -> tuple[Rows, Array]:
+        """Some of the rows, at most so many, and their weights."""
+        index = tuning_subset(self.rows.level, n, rng)
         if index is None:
             return self.rows, self.weight
         return self.rows.take(index), self.weight[index]
@@ -150,8 +150,8 @@ def _find_start(
     rng: np.random.RandomState,
 ) -> _Start:
     """Structure and hyper-parameters from a few of the rows, by exact inference."""
-    few, weight = sample.few(rng)
     if learns_structure(settings, sample.rows.likelihood):
+        few, weight = sample.few(N_STRUCTURE, rng)
         with suitable_threads(len(few.level)):
             best = learn(few, weight, standardize, n_levels, settings, rng).best
         # The same kind of map, learnt from more rows.
@@ -159,6 +159,7 @@ def _find_start(
         if features(few.x[:1]).shape != best.features(few.x[:1]).shape:
             features = best.features
         return _Start(best.name, features, best.fit.prior, sample.rows.likelihood, best.fit.optimum)
+    few, _ = sample.few(N_START, rng)
     kind = Standardised if standardize else AsGiven
     features = kind.of(sample.rows.x, sample.weight)
     points = Points(np.ascontiguousarray(features(few.x)), few.level)
