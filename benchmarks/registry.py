@@ -14,6 +14,7 @@ from benchmarks import (
     predict,
     quality,
     scale,
+    sparse,
     structures,
     tables,
 )
@@ -30,6 +31,8 @@ BENCHMARKS: dict[str, Callable[[Context], list[Figure]]] = {
     "paper": paper.run,
     "quality": quality.run,
     "structures": structures.run,
+    "sparse": sparse.run,
+    "vecchia": sparse.against_vecchia,
     "scale": scale.run,
     "svgp": scale.against_svgp,
 }
