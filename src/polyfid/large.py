@@ -44,7 +44,7 @@ N_KEPT = 2000
 #: How far a belief may be from its fixed point, in standard deviations, while tuning and in the
 #: end: half the square of it is what the bound lacks. Passes over very many rows are dear.
 TUNING_TOL, FINAL_TOL, ROUGH_TOL = 0.2, 1e-5, 0.02
-N_ROUGH = 100_000
+N_ROUGH = 20_000
 #: Of the climb under the bound, relative to its size.
 CLIMB_TOL = 1e-3
 MAX_PASSES = 50
