@@ -111,7 +111,9 @@ def test_quadratic_forms_by_the_inverse_factor(n):
     # what the matrix had there.
     A, rng = definite(n), np.random.RandomState(4)
     d, V = rng.uniform(0.5, 2.0, n), rng.normal(size=(7, n))
-    quadratics = Cholesky(A.copy()).quadratics(d)
+    factor = Cholesky(A.copy())
+    factor._factor[np.triu_indices(len(A), 1)] = np.nan  # as memory that was not cleared may be
+    quadratics = factor.quadratics(d)
     exact = np.diag(V * d @ np.linalg.inv(A) @ (V * d).T)
     np.testing.assert_allclose(quadratics(V), exact, rtol=IDENTITY, atol=IDENTITY)
     assert quadratics(V[:0]).shape == (0,)

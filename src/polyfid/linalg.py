@@ -91,7 +91,8 @@ class Cholesky:
         inverse, info = lapack.dtrtri(self._factor, lower=1)
         if info != 0:
             raise NotPositiveDefinite(f"diagonal element {info} of the factor is zero")
-        root = np.tril(inverse * d).T  # what LAPACK leaves in the other triangle is no part of it
+        # What LAPACK leaves in the other triangle is no part of it, nor always a number.
+        root = (np.tril(inverse) * d).T
         edges = np.linspace(0, len(root), 1 + -(-len(root) // _PANEL)).astype(int).tolist()
         panels = [
             (stop, np.ascontiguousarray(root[:stop, start:stop])) for start, stop in pairwise(edges)
