@@ -287,3 +287,40 @@ def test_blocks_of_arrays_are_checked():
     with pytest.raises(ValueError, match="rows must be"):
         ArrayBlocks(np.zeros((3, 1)), [0, 1, 1], rows=0)
     assert len(ArrayBlocks(np.zeros((3, 1)), [0, 1, 1], rows=2)) == 2
+
+
+def test_other_hyper_parameters_are_judged_by_rows_that_stand_for_all(data):
+    model = sparse(optimizer=None).fit(data.data, data.target, fidelity=data.fidelity)
+    value, gradient = model.log_marginal_likelihood(model.theta_, eval_gradient=True)
+    # All rows were few enough to be kept.
+    assert value == pytest.approx(model.log_marginal_likelihood_value_, abs=1e-6)
+    step = np.zeros(len(gradient))
+    step[1] = 1e-4
+    ends = [model.log_marginal_likelihood(model.theta_ + s) for s in (step, -step)]
+    assert gradient[1] == pytest.approx((ends[0] - ends[1]) / 2e-4, rel=1e-3, abs=1e-3)
+
+
+def test_rows_that_are_kept_stand_for_all(data, monkeypatch):
+    monkeypatch.setattr("polyfid.large.N_KEPT", 100)
+    model = sparse(optimizer=None, n_tuning=200)
+    model.fit(data.data, data.target, fidelity=data.fidelity)
+    fit = model._fits[0]
+    assert len(fit.posterior.points) == 100
+    weights = np.bincount(fit.posterior.points.level, fit.likelihood.weight)
+    np.testing.assert_allclose(weights, [400, 80])
+
+
+def test_displays_of_many_rows(data):
+    pytest.importorskip("matplotlib")
+    from polyfid.plots import DiscrepancyDisplay, TrustDisplay
+
+    few = {"optimizer": None, "inference": "variational"}
+    exact = sparse(**few, n_inducing=None).fit(data.data, data.target, fidelity=data.fidelity)
+    model = sparse(**few).fit(data.data, data.target, fidelity=data.fidelity)
+    shares = [TrustDisplay.from_estimator(m).contributions for m in (exact, model)]
+    np.testing.assert_allclose(shares[0], shares[1], atol=0.03)
+    maps = [
+        DiscrepancyDisplay.from_estimator(m, data.data[:50], grid_resolution=5)
+        for m in (exact, model)
+    ]
+    np.testing.assert_allclose(maps[0].probability, maps[1].probability, atol=0.05)

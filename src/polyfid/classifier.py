@@ -688,6 +688,9 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
         eval_gradient : bool
             Also return the gradient.
 
+        With inducing points, other hyper-parameters than the fitted ones are judged by a sample
+        of the rows that was kept, each for as many as it stands for.
+
         Returns
         -------
         value, or (value, gradient)

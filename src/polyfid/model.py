@@ -16,7 +16,7 @@ from polyfid.likelihoods import Likelihood
 from polyfid.linalg import suitable_threads
 from polyfid.posterior import Posterior
 from polyfid.prior import Autoregressive, Coregional, Prior
-from polyfid.sparse import SparsePosterior
+from polyfid.sparse import MemoryRows, SparseEvidence, SparsePosterior
 from polyfid.tuning import Optimum, maximise, spread_starts
 
 Array = NDArray[np.float64]
@@ -200,9 +200,21 @@ def infer(evidence: Evidence, optimum: Optimum | None) -> BinaryFit:
     )
 
 
+def evidence_of(fit: BinaryFit) -> Evidence | SparseEvidence:
+    """The evidence as a function of hyper-parameters, on the rows that a fit has kept.
+
+    Of many rows these are some that stand for all, so that it is an estimate.
+    """
+    posterior = fit.posterior
+    if isinstance(posterior, SparsePosterior):
+        rows = MemoryRows(posterior.points, fit.likelihood)
+        return SparseEvidence(fit.prior, rows, posterior.inducing)
+    return Evidence(fit.prior, fit.likelihood, posterior.points, SCHEMES[fit.scheme])
+
+
 def evaluate(fit: BinaryFit, theta: Array, gradient: bool) -> Value:
     """The log evidence of other hyper-parameters on the rows of a fit."""
-    evidence = Evidence(fit.prior, fit.likelihood, fit.posterior.points, SCHEMES[fit.scheme])
+    evidence = evidence_of(fit)
     with suitable_threads(len(evidence.points)):
         return evidence(theta, gradient)
 
