@@ -163,7 +163,7 @@ def test_blocks_that_change_are_noticed(data):
 def test_parameters_that_blocks_cannot_have(data):
     blocks = ArrayBlocks(data.data, data.target, data.fidelity)
     for changes, words in (
-        ({"fidelity_feature": 0}, "third part"),
+        ({"fidelity_feature": 0}, "beside X"),
         ({"label_noise": "annotator"}, "in memory"),
         ({"n_tuning": None}, "all rows"),
         ({"inference": "laplace"}, "variational"),

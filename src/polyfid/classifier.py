@@ -433,7 +433,7 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
             may_be_sparse=self.inference in ("auto", "variational"),
             in_memory=in_memory,
         )
-        if self.verbose:
+        if self.verbose and not plan.is_small:
             print(f"polyfid: {plan}")
         return plan
 

@@ -61,9 +61,9 @@ class Likelihood(ABC):
     def take(self, rows: NDArray[np.intp]) -> Self:
         """The likelihood of some of the rows."""
 
-    @abstractmethod
     def times(self, factor: Array) -> Self:
         """The likelihood with weights so many times as large."""
+        return replace(self, weight=self.weight * factor)  # type: ignore[type-var]
 
     @property
     def theta(self) -> Array:
@@ -107,10 +107,6 @@ class Logit(Likelihood):
 
     def take(self, rows: NDArray[np.intp]) -> Self:
         return replace(self, y=self.y[rows], weight=self.weight[rows])
-
-    def times(self, factor: Array) -> Self:
-        return replace(self, weight=self.weight * factor)
-
     def derivatives(self, f: Array) -> Derivatives:
         p = expit(f)
         slope = self.weight * p * (1.0 - p)
@@ -195,10 +191,6 @@ class NoisyLogit(Likelihood):
     def take(self, rows: NDArray[np.intp]) -> Self:
         y, weight, group = self.y[rows], self.weight[rows], self.group[rows]
         return replace(self, y=y, weight=weight, group=group)
-
-    def times(self, factor: Array) -> Self:
-        return replace(self, weight=self.weight * factor)
-
     @property
     def rates(self) -> tuple[Array, Array]:
         """a_i and b_i, (n,) each."""

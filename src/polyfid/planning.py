@@ -69,7 +69,14 @@ class Plan:
     sparse: Cost
     reason: str
 
+    @property
+    def is_small(self) -> bool:
+        """Whether there is nothing to plan."""
+        return self.n_inducing is None and self.n_rows <= ALWAYS_EXACT
+
     def __str__(self) -> str:
+        if self.is_small:
+            return f"exact ({self.reason})"
         if self.n_inducing is None:
             return f"exact, about {self.exact} ({self.reason})"
         points = " + ".join(map(str, self.n_inducing))

@@ -441,9 +441,9 @@ def test_no_pass_that_is_kept_lowers_the_bound():
     evidence = SparseEvidence(prior, rows, Inducing((points.x[::10],)), tol=1e-6, max_iter=300)
     _, fixed = evidence.fixed(evidence.theta)
     assert fixed.report.converged
-    assert fixed.report.n_iter == len(fixed.bounds)
-    assert fixed.bound == pytest.approx(max(fixed.bounds), rel=1e-11)
-    assert (np.diff(fixed.bounds) < 0.0).any()  # some steps had to be undone
+    assert fixed.report.n_iter == len(fixed.report.bounds)
+    assert fixed.bound == pytest.approx(max(fixed.report.bounds), rel=1e-11)
+    assert (np.diff(fixed.report.bounds) < 0.0).any()  # some steps had to be undone
 
 
 def test_passes_that_are_not_enough_are_reported():
