@@ -8,11 +8,12 @@ try:
     import dask.dataframe as _dask  # noqa: F401
     import distributed as _distributed  # noqa: F401
 except ModuleNotFoundError as error:
-    if (error.name or "").partition(".")[0] not in {"dask", "distributed", "pandas", "pyarrow"}:
+    missing = (error.name or "").partition(".")[0]
+    if missing not in {"dask", "distributed", "pandas", "pyarrow"}:
         raise
     raise ModuleNotFoundError(
-        f'polyfid.distributed needs {error.name}; install it with: pip install "polyfid[dask]"',
-        name=error.name,
+        f'polyfid.distributed needs {missing}; install it with: pip install "polyfid[dask]"',
+        name=missing,
     ) from None
 
 from polyfid.distributed.fitting import fit

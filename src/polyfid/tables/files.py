@@ -161,18 +161,20 @@ class LabelledFiles:
                 label, fidelity, weight = reader(block)
                 x, unseen = found.recipe.encode(block)
                 done += len(block)
-                try:
-                    level = np.array([places[name] for name in fidelity], dtype=np.intp)
-                    code = np.array([found.labels[text] for text in label], dtype=np.intp)
-                except KeyError:
-                    raise _changed(block) from None
-                if unseen or done > found.n_rows:
+                level, code = _codes(fidelity, places), _codes(label, found.labels)
+                if unseen or done > found.n_rows or min(level.min(), code.min()) < 0:
                     raise _changed(block)
                 if step is not None:
                     step(done, found.n_rows)
                 yield Numbers(x, level, code, weight)
         if done < found.n_rows:
             raise _changed(block)
+
+
+def _codes(names: NDArray[Any], known: Mapping[str, int]) -> NDArray[np.intp]:
+    """Numbers of names, -1 of those that are not known."""
+    codes, present = pd.factorize(names)
+    return np.array([*(known.get(name, -1) for name in present), -1], dtype=np.intp)[codes]
 
 
 def _changed(block: pd.DataFrame) -> TableError:

@@ -100,7 +100,7 @@ def read_ids(frame: pd.DataFrame, name: str) -> NDArray[np.str_]:
 
 
 def _is_none(texts: NDArray[Any]) -> NDArray[np.bool_]:
-    return np.array([t is None for t in texts], dtype=bool)
+    return np.asarray(pd.isna(texts))
 
 
 def _texts(values: pd.Series) -> NDArray[Any]:
@@ -125,9 +125,9 @@ def _whole(texts: NDArray[Any]) -> list[int] | None:
 
 def as_names(texts: NDArray[Any]) -> NDArray[Any]:
     """Names of levels: 1 and 1.0 are one."""
-    present = {t for t in texts if t is not None}
-    plain = {t: t.removesuffix(".0") if _whole(np.array([t], dtype=object)) else t for t in present}
-    return np.array([None if t is None else plain[t] for t in texts], dtype=object)
+    codes, present = pd.factorize(texts)
+    plain = [t.removesuffix(".0") if _whole(np.array([t], dtype=object)) else t for t in present]
+    return np.array([*plain, None], dtype=object)[codes]
 
 
 def as_classes(texts: NDArray[Any]) -> NDArray[Any]:
