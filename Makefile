@@ -15,10 +15,10 @@ demo: $(VENV)/.tool  ## a small problem with cheap and trusted labels, start to 
 	$(BIN)/polyfid demo
 
 test: $(VENV)/.dev  ## the tests, without the slow ones
-	$(ONE_THREAD) $(BIN)/python -m pytest -q -n 2 -m "not slow"
+	$(ONE_THREAD) $(BIN)/python -m pytest -q -n 2 --dist loadgroup -m "not slow"
 
 test-all: $(VENV)/.all  ## all tests, with a sampler to compare with
-	$(ONE_THREAD) $(BIN)/python -m pytest -q -n 2
+	$(ONE_THREAD) $(BIN)/python -m pytest -q -n 2 --dist loadgroup
 
 check: $(VENV)/.dev  ## lint, format, types and the order of imports
 	$(BIN)/ruff check .

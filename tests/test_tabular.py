@@ -269,7 +269,7 @@ def test_parts_that_do_not_belong_together_are_refused(model, tmp_path):
 
 def test_without_its_rows(model):
     bare = TableModel(model.recipe, model.classifier, model.roles)
-    with pytest.raises(ValueError, match="without its rows"):
+    with pytest.raises(ValueError, match="has no rows"):
         bare.training()
     assert TableModel._restore(bare._state()).table is None
 

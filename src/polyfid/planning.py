@@ -12,6 +12,8 @@ import joblib
 import numpy as np
 from numpy.typing import NDArray
 
+from polyfid.text import bytes_in_words
+
 #: Inducing points of the first process, and of corrections: one for so many rows that see them.
 N_INDUCING, ROWS_A_CORRECTION_POINT = 500, 10
 FEWEST_CORRECTION_POINTS = 50
@@ -38,7 +40,7 @@ class Cost:
 
     def __str__(self) -> str:
         seconds = self.operations / (_speed() * self.threads)
-        return f"{_time(seconds)} and {_size(self.memory)}"
+        return f"{_time(seconds)} and {bytes_in_words(self.memory)}"
 
 
 @dataclass(frozen=True)
@@ -198,7 +200,3 @@ def _time(seconds: float) -> str:
     if seconds < 100.0:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 6000.0 else f"{seconds / 3600:.0f} h"
-
-
-def _size(n_bytes: float) -> str:
-    return f"{n_bytes / 1e9:.1f} GB" if n_bytes >= 1e9 else f"{max(n_bytes / 1e6, 1.0):.0f} MB"

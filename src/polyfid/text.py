@@ -122,3 +122,15 @@ def _told_apart(shown: list[str], texts: list[str]) -> list[str]:
         short if len(seen[short]) == 1 else f"{short} ({seen[short][text]})"
         for short, text in zip(shown, texts, strict=True)
     ]
+
+
+def bytes_in_words(count: float) -> str:
+    """A size on disk or in memory.
+
+    Examples
+    --------
+    >>> from polyfid.text import bytes_in_words
+    >>> bytes_in_words(3_400_000), bytes_in_words(2.5e9)
+    ('3 MB', '2.5 GB')
+    """
+    return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{max(count / 1e6, 1.0):.0f} MB"

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from polyfid.classifier import MultiFidelityClassifier
 from polyfid.cli.effort import processes
+from polyfid.cli.options import Sources
 from polyfid.cli.parameters import Fitting
+from polyfid.cli.scale import Scale, cluster
+from polyfid.cli.sizes import decide
+from polyfid.cli.sources import check_sources, csv_options, read_sources, tables_of
+from polyfid.cli.talk import Bar, Speaker
 from polyfid.kernels import RBF, Constant, Matern52
 from polyfid.tables import LabelledTable
 from polyfid.tabular import TableModel
 
 
-def classifier(fitting: Fitting) -> MultiFidelityClassifier:
+def classifier(fitting: Fitting, scale: Scale | None = None) -> MultiFidelityClassifier:
     """The estimator that the options describe, for one process."""
+    scale = scale or Scale()
     kernels: dict[str, Any] = {
         "auto": "auto",
         "rbf": Constant() * RBF(),
@@ -21,15 +28,71 @@ def classifier(fitting: Fitting) -> MultiFidelityClassifier:
         "matern": Constant() * Matern52(),
     }
     return MultiFidelityClassifier(
-        kernels[fitting.kernel], inference=fitting.inference, random_state=fitting.seed
+        kernels[fitting.kernel],
+        inference=fitting.inference,
+        n_inducing=scale.n_inducing,
+        n_tuning="auto" if scale.tuning is None else scale.tuning,
+        random_state=fitting.seed,
     )
 
 
-def fit_table(table: LabelledTable, fitting: Fitting, missing: Any = "error") -> TableModel:
+def fit_sources(
+    sources: Sources, fitting: Fitting, scale: Scale, speaker: Speaker
+) -> tuple[TableModel, bool]:
+    """The model of tables of any size, and whether they were read in blocks."""
+    check_sources(sources)
+    model = classifier(fitting, scale)
+    csv = csv_options(sources.delimiter, sources.decimal, sources.encoding)
+    in_blocks, why = decide(sources, scale, csv)
+    if not in_blocks:
+        table = read_sources(sources, fitting.seed)
+        speaker.say(f"{len(table):,} rows were read into memory")
+        with speaker.progress("Fitting") as bar:
+            model._on_pass = _teller(bar)
+            return fit_table(table, fitting, sources.missing, model), False
+    speaker.say(f"Tables are read in blocks ({why})")
+    files, roles, levels = tables_of(sources)
+    with cluster(scale.dask) as client, speaker.progress("Reading") as bar:
+        model._on_pass = _teller(bar)
+        fitted = TableModel.fit_files(
+            files,
+            roles,
+            levels,
+            model.set_params(n_jobs=-1 if fitting.jobs is None else fitting.jobs),
+            sources.missing,
+            rows=scale.block,
+            checkpoint=scale.checkpoint,
+            spool=scale.spool,
+            client=client,
+            say=speaker.say,
+            step=bar.stage,
+            **csv,
+        )
+    fitted.classifier.set_params(n_jobs=None)
+    return fitted, True
+
+
+def _teller(bar: Bar) -> Callable[[int, int, Sequence[float]], None]:
+    """Shows passes of inference."""
+
+    def tell(turn: int, n_turns: int, bounds: Sequence[float]) -> None:
+        who = f"class {turn + 1} of {n_turns}, " if n_turns > 1 else ""
+        bound = f", bound {bounds[-1]:,.1f}" if bounds else ""
+        bar.words(f"Fitting: {who}pass {len(bounds)}{bound}")
+
+    return tell
+
+
+def fit_table(
+    table: LabelledTable,
+    fitting: Fitting,
+    missing: Any = "error",
+    model: MultiFidelityClassifier | None = None,
+) -> TableModel:
     """The model of a table, fitted by as many processes as pay."""
     classes = len(set(table.label.tolist()))
     jobs = processes(fitting.jobs, len(table), classes, fitting.kernel)
-    model = classifier(fitting).set_params(n_jobs=jobs)
+    model = (classifier(fitting) if model is None else model).set_params(n_jobs=jobs)
     fitted = TableModel.fit(table, model, missing=missing)
     fitted.classifier.set_params(n_jobs=None)  # a matter of this machine, not of the model
     return fitted

@@ -10,6 +10,7 @@ import typer
 from polyfid.cli.config import write_config
 from polyfid.cli.importing import importing
 from polyfid.cli.parameters import Talk
+from polyfid.cli.scale import DASK_HELP, cluster
 
 if TYPE_CHECKING:
     from polyfid.tabular import TableModel
@@ -43,6 +44,7 @@ def predict(
     delimiter: Annotated[str | None, typer.Option(help="Between cells of FILE.")] = None,
     decimal: Annotated[Literal[".", ","] | None, typer.Option(help="Mark of FILE.")] = None,
     encoding: Annotated[str | None, typer.Option(help="Of FILE.", show_default="UTF-8")] = None,
+    dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help=DASK_HELP)] = None,
 ) -> None:
     """Predict labels of new rows, in blocks: the file may be larger than memory."""
     with importing():
@@ -73,13 +75,17 @@ def predict(
             step(done, None)
             yield frame
 
-    with speaker.warnings() as notes, speaker.progress("Predicting") as step:
+    with (
+        cluster(dask) as client,
+        speaker.warnings() as notes,
+        speaker.progress("Predicting") as step,
+    ):
         source = rows_of(new)
         if source is new:
             blocks = loaded.read_blocks(new, id=id, rows=block, **csv)
         else:
             blocks = iter_blocks(source, rows=block)
-        write_table(counted(loaded.predict_blocks(blocks, fidelity, id, jobs)), out)
+        write_table(counted(loaded.predict_blocks(blocks, fidelity, id, jobs, client)), out)
     if path is not None:
         written = write_config(context, path)
         speaker.say(f"{done:,} rows predicted, written to {path}")

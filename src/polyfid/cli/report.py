@@ -110,8 +110,9 @@ def _model_and_table(
     model = load_table_model(files[0])
     if model.table is None:
         raise ValueError(
-            f"{files[0]} was saved without its rows (--no-rows), and a report needs them; give the "
-            "tables instead: polyfid report TABLES, with the options of the fit"
+            f"{files[0]} has no rows (it was fitted in blocks, or saved with --no-rows), and a "
+            "report needs them; give the tables instead: polyfid report TABLES, with the options "
+            "of the fit"
         )
     return model, model.table
 

@@ -25,6 +25,17 @@ def read_sources(given: Sources, seed: int = 0) -> LabelledTable:
     """The rows that files, level files or crowd tables hold."""
     from polyfid.tables import read_labelled
 
+    check_sources(given)
+    csv = csv_options(given.delimiter, given.decimal, given.encoding)
+    exports = [f for f in given.files or [] if is_export(f)]
+    if given.level or (given.files and not exports):
+        files, meant, levels = tables_of(given)
+        return read_labelled(files, meant, level_files=levels, **csv)
+    return _read_crowd(given, exports, seed, csv)
+
+
+def check_sources(given: Sources) -> None:
+    """Complain if rows are given in several ways, or in none."""
     kinds = [bool(given.files), bool(given.level), bool(given.items or given.answers or given.gold)]
     if sum(kinds) != 1:
         raise typer.BadParameter(
@@ -34,19 +45,19 @@ def read_sources(given: Sources, seed: int = 0) -> LabelledTable:
     inputs = inputs_of(given)
     if inputs.count("-") > 1:
         raise typer.BadParameter("- is standard input, which can be read once only")
-    csv = csv_options(given.delimiter, given.decimal, given.encoding)
-    exports = [f for f in given.files or [] if is_export(f)]
-    if given.level:
-        levels = level_files(given.level)
-        meant = roles(given)
-        if meant.levels is not None and {*meant.levels} != {*levels}:
-            raise typer.BadParameter(
-                f"--levels names {', '.join(meant.levels)}, and --level {', '.join(levels)}"
-            )
-        return read_labelled([], meant, level_files=levels, **csv)
-    if given.files and not exports:
-        return read_labelled(given.files, roles(given), **csv)
-    return _read_crowd(given, exports, seed, csv)
+
+
+def tables_of(given: Sources) -> tuple[list[str], Roles, dict[str, str] | None]:
+    """Tidy tables, what their columns mean, and tables of one level instead."""
+    meant = roles(given)
+    if not given.level:
+        return given.files or [], meant, None
+    levels = level_files(given.level)
+    if meant.levels is not None and {*meant.levels} != {*levels}:
+        raise typer.BadParameter(
+            f"--levels names {', '.join(meant.levels)}, and --level {', '.join(levels)}"
+        )
+    return [], meant, levels
 
 
 def _read_crowd(

@@ -36,9 +36,30 @@ EXTRAS = {
     "xgboost": "experiments",
     "pooch": "experiments",
     "numpyro": "mcmc",
+    "dask": "dask",
+    "distributed": "dask",
 }
 
 Step = Callable[[int, int | None], None]
+
+
+class Bar:
+    """Where some work is, for whoever looks at the terminal; ``show`` shows it."""
+
+    def __init__(self, show: Callable[..., None]) -> None:
+        self._show = show
+
+    def __call__(self, done: int, total: int | None) -> None:
+        """So much is done, of so much if that is known."""
+        self._show(completed=done, total=total, count=_out_of(done, total))
+
+    def stage(self, words: str, done: int, total: int | None) -> None:
+        """The same of a stage of the work."""
+        self._show(description=words, completed=done, total=total, count=_out_of(done, total))
+
+    def words(self, words: str) -> None:
+        """What goes on, if it cannot be counted."""
+        self._show(description=words, total=None, count="")
 
 
 class Speaker:
@@ -70,13 +91,13 @@ class Speaker:
             _print(json.dumps(_plain(values), indent=2))
 
     @contextmanager
-    def progress(self, words: str) -> Iterator[Step]:
+    def progress(self, words: str) -> Iterator[Bar]:
         """A bar in a terminal: call what is given with what is done and how much there is.
 
         Work that cannot tell how far it is does not call; the bar then shows that it goes on.
         """
-        if self._silent or not sys.stderr.isatty():
-            yield lambda done, total: None
+        if self._silent or not _error_is_terminal():
+            yield Bar(lambda **news: None)
             return
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -89,9 +110,7 @@ class Speaker:
         )
         with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
             task = bar.add_task(words, total=None, count="")
-            yield lambda done, total: bar.update(
-                task, completed=done, total=total, count=_out_of(done, total)
-            )
+            yield Bar(functools.partial(bar.update, task))
 
     @contextmanager
     def warnings(self) -> Iterator[list[str]]:
@@ -118,6 +137,10 @@ def width() -> int:
 
 def _is_terminal() -> bool:
     return sys.stdout.isatty()
+
+
+def _error_is_terminal() -> bool:
+    return sys.stderr.isatty()
 
 
 def _print(text: str, err: bool = False, **style: Any) -> None:

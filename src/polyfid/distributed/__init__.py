@@ -4,6 +4,18 @@ Of the rows only the sample that hyper-parameters are tuned on comes to the clie
 sums do. Needs the extra ``dask``.
 """
 
+try:
+    import dask.dataframe as _dask  # noqa: F401
+    import distributed as _distributed  # noqa: F401
+except ModuleNotFoundError as error:
+    missing = (error.name or "").partition(".")[0]
+    if missing not in {"dask", "distributed", "pandas", "pyarrow"}:
+        raise
+    raise ModuleNotFoundError(
+        f'polyfid.distributed needs {missing}; install it with: pip install "polyfid[dask]"',
+        name=missing,
+    ) from None
+
 from polyfid.distributed.fitting import fit
 from polyfid.distributed.predicting import predict, predict_proba
 

@@ -10,8 +10,6 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.cluster import KMeans
-from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils import check_random_state
 
 from polyfid.data import Points, sort_rows
@@ -97,6 +95,10 @@ def _candidates(x: Array, m: int, rng: np.random.RandomState) -> Array:
 
 
 def _nearest_to_centres(x: Array, m: int, rng: np.random.RandomState) -> Array:
+    # Exact fits, most of all small ones, do without these, which take a while to import.
+    from sklearn.cluster import KMeans
+    from sklearn.metrics import pairwise_distances_argmin
+
     seed = rng.randint(2**31 - 1)
     centres = KMeans(m, n_init=1, max_iter=30, random_state=seed).fit(x).cluster_centers_
     return x[np.unique(pairwise_distances_argmin(centres, x))]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,41 @@ def kind_of(column: Any, decimal: str) -> str:
 def widest(one: str, other: str) -> str:
     """The type that holds cells of both."""
     return max(one, other, key=_ORDER.index)
+
+
+class Kinds:
+    """Types that columns of text allow, for each decimal mark there may be."""
+
+    def __init__(self, names: Iterable[str], marks: str) -> None:
+        self._found = {mark: dict.fromkeys(names, "") for mark in marks}
+        self._points: set[str] = set()  # columns that have cells with a point
+
+    def see(self, table: Any) -> None:
+        """Look at rows of a table, or of a batch of one."""
+        for mark, found in self._found.items():
+            for name in found:
+                if found[name] != "str":
+                    found[name] = widest(found[name], kind_of(table[name], mark))
+        if "," in self._found:
+            for name in self._found[","]:
+                if (
+                    name not in self._points
+                    and pc.any(pc.match_substring(table[name], ".")).as_py()
+                ):
+                    self._points.add(name)
+
+    def decimal(self) -> str:
+        """A comma, if some column is of numbers with it only, and none of numbers with a point."""
+        if len(self._found) == 1:
+            return next(iter(self._found))
+        point, comma = self._found["."], self._found[","]
+        fractions = any(kind == "float64" and n in self._points for n, kind in point.items())
+        gained = any(kind == "str" != comma[name] for name, kind in point.items())
+        return "," if gained and not fractions else "."
+
+    def types(self) -> dict[str, str]:
+        """Of columns, under the decimal mark."""
+        return {name: kind or "float64" for name, kind in self._found[self.decimal()].items()}
 
 
 def columns_of(table: pa.Table, decimal: str, text: Collection[str]) -> dict[str, Any]:

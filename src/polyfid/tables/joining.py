@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
 import pandas as pd
 
 from polyfid.tables.cells import to_numbers
 from polyfid.tables.errors import TableError, listed, no_column, raise_all, shown
-from polyfid.tables.origin import Origin, error_at
+from polyfid.tables.origin import Origin, Wrong
 from polyfid.tables.roles import Roles
 
 #: Columns of these names say who gave a label; nothing is learnt from them unless asked for.
@@ -50,10 +49,10 @@ def find_columns(frames: Sequence[pd.DataFrame], roles: Roles, tidy: bool) -> Ro
     return roles
 
 
-def join_features(
+def find_features(
     frames: Sequence[pd.DataFrame], roles: Roles, errors: list[TableError]
-) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Features of all tables one below the other, and the columns that are nothing."""
+) -> tuple[list[str], tuple[str, ...]]:
+    """Columns to learn from, which all tables must have, and columns that are nothing."""
     others = {roles.target, roles.fidelity, roles.id, roles.weight}
     if roles.features is not None:
         names = list(roles.features)
@@ -81,34 +80,53 @@ def join_features(
             f"there is no column to learn from, only {listed(frames[0].columns)}",
             path=Origin.of(frames[0]).name,
         )
-    _check_types(frames, names, roles)
-    joined = pd.concat([frame[names] for frame in frames], ignore_index=True)
-    joined.attrs = {}
-    origin = Origin.joined([Origin.of(frame) for frame in frames])
     seen = {name: None for frame in frames for name in frame.columns}
-    left_out = tuple(n for n in seen if n not in others and n not in names)
-    return origin.carried_by(joined), left_out
+    return names, tuple(n for n in seen if n not in others and n not in names)
+
+
+def join_features(
+    frames: Sequence[pd.DataFrame], names: Sequence[str], roles: Roles
+) -> pd.DataFrame:
+    """Features of all tables one below the other."""
+    for name in names:
+        if name not in roles.categorical:
+            types = TypeCheck(name)
+            for frame in frames:
+                types.see(frame)
+            types.check()
+    joined = pd.concat([frame[list(names)] for frame in frames], ignore_index=True)
+    joined.attrs = {}
+    return Origin.joined([Origin.of(frame) for frame in frames]).carried_by(joined)
 
 
 def _holder(frames: Sequence[pd.DataFrame], name: str) -> str | None:
     return next(Origin.of(frame).name for frame in frames if name in frame.columns)
 
 
-def _check_types(frames: Sequence[pd.DataFrame], names: Sequence[str], roles: Roles) -> None:
-    """Refuse a column of numbers in one table and of text in another."""
-    for name in names:
-        if name in roles.categorical:
-            continue
-        numeric = [f for f in frames if f[name].dtype.kind in "fiu" and f[name].notna().any()]
-        for frame in frames:
-            wrong = to_numbers(frame[name])[1] if numeric else np.zeros(1, dtype=bool)
-            if wrong.any():
-                row = int(np.argmax(wrong))
-                raise error_at(
-                    frame,
-                    row,
-                    name,
-                    f"{shown(frame[name].iloc[row])} is not a number, and in "
-                    f"{Origin.of(numeric[0]).name} the column is of numbers; correct it, or name "
-                    "the column as categorical (--categorical)",
-                )
+class TypeCheck:
+    """Whether a column is of numbers in one table and of text in another, which is refused."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._numeric: str | None = None
+        self._some_numeric = False
+        self._text = Wrong()
+
+    def see(self, frame: pd.DataFrame) -> None:
+        """Look at rows of a table."""
+        values = frame[self._name]
+        if values.dtype.kind in "fiu":
+            if not self._some_numeric and values.notna().any():
+                self._some_numeric, self._numeric = True, Origin.of(frame).name
+        elif not self._text:  # the first one is told of
+            self._text.see(frame, to_numbers(values)[1])
+
+    def check(self) -> None:
+        """Complain if it is."""
+        if self._some_numeric and self._text:
+            raise self._text.error(
+                self._name,
+                f"{shown(self._text.cells(self._name).iloc[0])} is not a number, and in "
+                f"{self._numeric} the column is of numbers; correct it, or name the column as "
+                "categorical (--categorical)",
+            )

@@ -12,14 +12,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from polyfid.tables.errors import TableError, raise_all
-from polyfid.tables.joining import find_columns, join_features
+from polyfid.tables.joining import find_columns, find_features, join_features
 from polyfid.tables.labels import (
+    PartReader,
     as_classes,
-    as_names,
     check_classes,
-    check_levels,
     declared_order,
-    read_part,
+    read_ids,
     sorted_levels,
 )
 from polyfid.tables.origin import Origin
@@ -123,44 +122,52 @@ def read_labelled(
     (('crowd', 'expert'), 5)
     """
     roles = roles or Roles()
-    if isinstance(files, str | os.PathLike) or is_frame(files):
-        raise ValueError("files must be a list of tables; put the one into a list")
-    if bool(files) == bool(level_files):
-        raise ValueError("give either files or level_files, and at least one table")
-    names: list[str | None]
-    if level_files:
-        sources, names = list(level_files.values()), [str(name) for name in level_files]
-    else:
-        sources, names = list(files), [None] * len(files)
+    sources, names = check_sources(files, level_files)
     text = {roles.target, roles.fidelity, roles.id or "id", *roles.categorical}
-    frames = [_named(read_table(s, text=text, **csv), k) for k, s in enumerate(sources)]
+    frames = [with_name(read_table(s, text=text, **csv), k) for k, s in enumerate(sources)]
     roles = find_columns(frames, roles, tidy=not level_files)
     errors: list[TableError] = []
     order = declared_order(frames, roles, names)
-    parts = [
-        read_part(frame, roles, level, errors) for frame, level in zip(frames, names, strict=True)
-    ]
-    features, left_out = join_features(frames, roles, errors)
-    fidelity = as_names(np.concatenate([part[1] for part in parts]))
+    readers = [PartReader(roles, level) for level in names]
+    parts = [reader(frame) for reader, frame in zip(readers, frames, strict=True)]
+    errors += [error for reader in readers for error in reader.errors()]
+    features, left_out = find_features(frames, roles, errors)
+    joined = join_features(frames, features, roles)
+    fidelity = np.concatenate([part[1] for part in parts])
     label = as_classes(np.concatenate([part[0] for part in parts]))
     levels = order or sorted_levels(fidelity)
-    check_levels(frames, fidelity, levels, roles, errors)
-    check_classes(frames, label, roles, errors)
+    for reader, frame, part in zip(readers, frames, parts, strict=True):
+        reader.check_levels(frame, part[1], levels)
+        errors += reader.level_errors(levels)
+    check_classes(pd.unique(pd.Series(label)).tolist(), Origin.of(frames[0]).name, roles, errors)
     raise_all(errors)
     return LabelledTable(
-        features,
+        joined,
         label,
         fidelity.astype(str),
         levels,
         None if roles.weight is None else np.concatenate([part[2] for part in parts]),
-        None if roles.id is None else np.concatenate([part[3] for part in parts]),
-        Origin.of(features),
+        None if roles.id is None else np.concatenate([read_ids(f, roles.id) for f in frames]),
+        Origin.of(joined),
         replace(roles, levels=order),
         left_out,
     )
 
 
-def _named(frame: pd.DataFrame, place: int) -> pd.DataFrame:
+def check_sources(
+    files: Sequence[Any], level_files: Mapping[str, Any] | None
+) -> tuple[list[Any], list[str | None]]:
+    """The tables, and the level of each if it is that of one."""
+    if isinstance(files, str | os.PathLike) or is_frame(files):
+        raise ValueError("files must be a list of tables; put the one into a list")
+    if bool(files) == bool(level_files):
+        raise ValueError("give either files or level_files, and at least one table")
+    if level_files:
+        return list(level_files.values()), [str(name) for name in level_files]
+    return list(files), [None] * len(files)
+
+
+def with_name(frame: pd.DataFrame, place: int) -> pd.DataFrame:
     """The frame with its origin and an index of its own."""
     origin = Origin.of(frame)
     if not origin.parts[0].name:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,36 +11,96 @@ from numpy.typing import NDArray
 
 from polyfid.tables.cells import plain_text, to_numbers
 from polyfid.tables.errors import TableError, listed, shown
-from polyfid.tables.origin import Origin, error_at
+from polyfid.tables.origin import Wrong
 from polyfid.tables.roles import Roles
 
 #: More different labels than this, if they have decimals, are measurements and not classes.
 MOST_FRACTIONS = 20
 
 
-def read_part(
-    frame: pd.DataFrame, roles: Roles, level: str | None, errors: list[TableError]
-) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64], NDArray[np.str_]]:
-    """Labels, levels, weights and ids of one table, as text."""
-    label = _filled(frame, roles.target, "no label", errors)
-    if level is None:
-        fidelity = _filled(frame, roles.fidelity, "no level of trust", errors)
-    else:
-        fidelity = np.full(len(frame), level, dtype=object)
-        if roles.fidelity in frame.columns:
-            said = as_names(_texts(frame[roles.fidelity]))
-            other = np.array([s is not None and s != level for s in said], dtype=bool)
-            if other.any():
-                row = int(np.argmax(other))
-                text = f"the level is {shown(said[row])}, and the table is that of level {level!r}"
-                errors.append(error_at(frame, row, roles.fidelity, text))
-    weight = np.ones(len(frame))
-    if roles.weight is not None:
-        weight = _read_weight(frame, roles.weight, errors)
-    ids = np.full(len(frame), "")
-    if roles.id is not None:
-        ids = np.array(["" if t is None else t for t in _texts(frame[roles.id])], dtype=str)
-    return label, fidelity, weight, ids
+class PartReader:
+    """Labels, levels and weights of one table, read whole or block after block.
+
+    Parameters
+    ----------
+    roles : Roles
+    level : str, optional
+        Of all rows, if the table is that of one level.
+    """
+
+    def __init__(self, roles: Roles, level: str | None) -> None:
+        self._roles, self._level = roles, level
+        self._no_label, self._no_level, self._other_level = Wrong(), Wrong(), Wrong()
+        self._no_weight, self._unknown = Wrong(), Wrong()
+
+    def __call__(
+        self, frame: pd.DataFrame
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64]]:
+        """Labels and levels as text, None where they are missing, and weights."""
+        roles, level = self._roles, self._level
+        label = _texts(frame[roles.target])
+        self._no_label.see(frame, _is_none(label))
+        if level is None:
+            fidelity = as_names(_texts(frame[roles.fidelity]))
+            self._no_level.see(frame, _is_none(fidelity))
+        else:
+            fidelity = np.full(len(frame), level, dtype=object)
+            if roles.fidelity in frame.columns:
+                said = as_names(_texts(frame[roles.fidelity]))
+                self._other_level.see(frame, ~_is_none(said) & (said != level))
+        weight = np.ones(len(frame))
+        if roles.weight is not None:
+            weight, _ = to_numbers(frame[roles.weight])
+            with np.errstate(invalid="ignore"):
+                self._no_weight.see(frame, ~(np.isfinite(weight) & (weight >= 0.0)))
+        return label, fidelity, weight
+
+    def check_levels(
+        self, frame: pd.DataFrame, fidelity: NDArray[Any], levels: Collection[str]
+    ) -> None:
+        """Remember levels of rows that are not among those there are."""
+        self._unknown.see(frame, ~pd.Series(fidelity).isin([*levels, None]).to_numpy())
+
+    def errors(self) -> list[TableError]:
+        """What is wrong with the cells."""
+        roles, made = self._roles, []
+        for wrong, column, what in (
+            (self._no_label, roles.target, "no label"),
+            (self._no_level, roles.fidelity, "no level of trust"),
+        ):
+            if wrong:
+                others = wrong.more(", nor has one after it", ", nor have {} rows after it")
+                advice = "fill it in, or leave the row out"
+                made.append(wrong.error(column, f"the row has {what}{others}; {advice}"))
+        if self._other_level:
+            said = as_names(_texts(self._other_level.cells(roles.fidelity)))[0]
+            text = f"the level is {shown(said)}, and the table is that of level {self._level!r}"
+            made.append(self._other_level.error(roles.fidelity, text))
+        if self._no_weight and roles.weight is not None:
+            cell = self._no_weight.cells(roles.weight).iloc[0]
+            text = "the row has no weight" if pd.isna(cell) else f"{shown(cell)} is not a weight"
+            text += "; weights are numbers from 0, which leaves a row out"
+            made.append(self._no_weight.error(roles.weight, text))
+        return made
+
+    def level_errors(self, levels: Collection[str]) -> list[TableError]:
+        """Complaints of levels that are not among those there are."""
+        if not self._unknown:
+            return []
+        fidelity = self._roles.fidelity
+        said = as_names(_texts(self._unknown.cells(fidelity)))[0]
+        text = f"the level {shown(said)} is not among {listed(levels)}"
+        text += "; correct it, or name all levels, least trusted first (--levels)"
+        return [self._unknown.error(fidelity, text)]
+
+
+def read_ids(frame: pd.DataFrame, name: str) -> NDArray[np.str_]:
+    """Names of rows, empty where they have none."""
+    return np.array(["" if t is None else t for t in _texts(frame[name])], dtype=str)
+
+
+def _is_none(texts: NDArray[Any]) -> NDArray[np.bool_]:
+    return np.asarray(pd.isna(texts))
 
 
 def _texts(values: pd.Series) -> NDArray[Any]:
@@ -48,30 +108,6 @@ def _texts(values: pd.Series) -> NDArray[Any]:
     codes, uniques = pd.factorize(values)
     texts = [plain_text(u) for u in uniques.tolist()]
     return np.array([*(t or None for t in texts), None], dtype=object)[codes]
-
-
-def _filled(frame: pd.DataFrame, name: str, what: str, errors: list[TableError]) -> NDArray[Any]:
-    texts = _texts(frame[name])
-    empty = np.array([t is None for t in texts], dtype=bool)
-    if empty.any():
-        more = int(empty.sum()) - 1
-        others = f", nor have {more} rows after it" if more > 1 else ", nor has one after it" * more
-        text = f"the row has {what}{others}; fill it in, or leave the row out"
-        errors.append(error_at(frame, int(np.argmax(empty)), name, text))
-    return texts
-
-
-def _read_weight(frame: pd.DataFrame, name: str, errors: list[TableError]) -> NDArray[np.float64]:
-    weight, _ = to_numbers(frame[name])
-    with np.errstate(invalid="ignore"):
-        wrong = ~(np.isfinite(weight) & (weight >= 0.0))
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        cell = frame[name].iloc[row]
-        text = "the row has no weight" if pd.isna(cell) else f"{shown(cell)} is not a weight"
-        text += "; weights are numbers from 0, which leaves a row out"
-        errors.append(error_at(frame, row, name, text))
-    return weight
 
 
 def _whole(texts: NDArray[Any]) -> list[int] | None:
@@ -89,9 +125,9 @@ def _whole(texts: NDArray[Any]) -> list[int] | None:
 
 def as_names(texts: NDArray[Any]) -> NDArray[Any]:
     """Names of levels: 1 and 1.0 are one."""
-    present = {t for t in texts if t is not None}
-    plain = {t: t.removesuffix(".0") if _whole(np.array([t], dtype=object)) else t for t in present}
-    return np.array([None if t is None else plain[t] for t in texts], dtype=object)
+    codes, present = pd.factorize(texts)
+    plain = [t.removesuffix(".0") if _whole(np.array([t], dtype=object)) else t for t in present]
+    return np.array([*plain, None], dtype=object)[codes]
 
 
 def as_classes(texts: NDArray[Any]) -> NDArray[Any]:
@@ -134,42 +170,18 @@ def sorted_levels(fidelity: NDArray[Any]) -> tuple[str, ...]:
         return tuple(names)
 
 
-def check_levels(
-    frames: Sequence[pd.DataFrame],
-    fidelity: NDArray[Any],
-    levels: tuple[str, ...],
-    roles: Roles,
-    errors: list[TableError],
-) -> None:
-    """Complain about levels of rows that are not among those there are."""
-    unknown = ~pd.Series(fidelity).isin([*levels, None]).to_numpy()
-    for start, frame in _starts(frames):
-        wrong = unknown[start : start + len(frame)]
-        if wrong.any():
-            row = int(np.argmax(wrong))
-            text = f"the level {shown(fidelity[start + row])} is not among {listed(levels)}"
-            text += "; correct it, or name all levels, least trusted first (--levels)"
-            errors.append(error_at(frame, row, roles.fidelity, text))
-
-
 def check_classes(
-    frames: Sequence[pd.DataFrame], label: NDArray[Any], roles: Roles, errors: list[TableError]
+    distinct: Sequence[Any], path: str | None, roles: Roles, errors: list[TableError]
 ) -> None:
     """Complain about labels that are measurements."""
-    distinct = pd.unique(pd.Series(label)).tolist()
-    if label.dtype.kind == "U" and len(distinct) > MOST_FRACTIONS:
+    if len(distinct) > MOST_FRACTIONS and isinstance(distinct[0], str):
         numbers, wrong = to_numbers(pd.Series(distinct))
         if not wrong.any() and (numbers != np.round(numbers)).any():
             errors.append(
                 TableError(
                     f"there are {len(distinct)} different labels, such as {listed(distinct[:3])}: "
                     "measurements, not classes; put classes in, such as above and below a limit",
-                    path=Origin.of(frames[0]).name,
+                    path=path,
                     column=roles.target,
                 )
             )
-
-
-def _starts(frames: Sequence[pd.DataFrame]) -> list[tuple[int, pd.DataFrame]]:
-    starts = np.cumsum([0, *(len(frame) for frame in frames[:-1])])
-    return list(zip(starts.tolist(), frames, strict=True))

@@ -9,9 +9,11 @@ from itertools import islice
 from numbers import Integral
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from polyfid.tables.dialect import clean_names, rows_with_lines
 from polyfid.tables.errors import TableError
@@ -142,7 +144,64 @@ def columns_behind(frame: pd.DataFrame) -> list[str]:
 
 def error_at(frame: pd.DataFrame, position: int, column: str | None, problem: str) -> TableError:
     """The error of a cell of a data frame, with its place in the file if there is one."""
-    name, row, label = None, position + 1, frame.index[position]
+    return _error(frame, position, frame.index[position], column, problem)
+
+
+def _error(
+    frame: pd.DataFrame, position: int, label: object, column: str | None, problem: str
+) -> TableError:
+    """Of the row with a label, which is at a position where labels say nothing."""
+    name, row = None, position + 1
     if KEY in frame.attrs and isinstance(label, Integral):
         name, row = Origin.of(frame).place(int(label))
     return TableError(problem, path=name or "data frame", row=row, column=column)
+
+
+class Wrong:
+    """Cells that are wrong in one way: how many, and the first, found block after block.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from polyfid.tables.origin import Wrong
+    >>> wrong = Wrong()
+    >>> wrong.see(pd.DataFrame({"x": [1, -1, -2]}), np.array([False, True, True]))
+    >>> print(wrong.error("x", f"negative{wrong.more(' (one more)', ' ({} more)')}"))
+    data frame, row 2, column 'x': negative (one more)
+    """
+
+    def __init__(self) -> None:
+        self._count, self._position = 0, 0
+        self._first: pd.DataFrame | None = None
+
+    def see(self, frame: pd.DataFrame, wrong: NDArray[np.bool_]) -> None:
+        """Look at some rows, of which these are wrong."""
+        count = int(wrong.sum())
+        if count and self._first is None:
+            self._position = int(np.argmax(wrong))
+            # A copy: a view would keep all of the block in memory.
+            self._first = frame.iloc[[self._position]]
+        self._count += count
+
+    def __bool__(self) -> bool:
+        return self._count > 0
+
+    @property
+    def count(self) -> int:
+        return self._count
+
+    def cells(self, column: str) -> pd.Series:
+        """The first of the cells, as a column of one."""
+        assert self._first is not None
+        return self._first[column]
+
+    def more(self, one: str, many: str) -> str:
+        """Words about the others, none if there are none."""
+        others = self._count - 1
+        return many.format(others) if others > 1 else one * others
+
+    def error(self, column: str, problem: str) -> TableError:
+        """The error of the first one."""
+        assert self._first is not None
+        return _error(self._first, self._position, self._first.index[0], column, problem)

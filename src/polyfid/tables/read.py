@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from polyfid.tables.cells import MISSING, as_frame, columns_of, kind_of, widest
+from polyfid.tables.cells import MISSING, Kinds, as_frame, columns_of
 from polyfid.tables.dialect import (
     Dialect,
     clean_names,
@@ -165,7 +165,8 @@ def _blocks(
         else:
             dialect = find_dialect(file, delimiter, decimal, encoding)
             if types is None:
-                types = _find_types(file, dialect)
+                types, mark = find_types(file, dialect, dialect.names, sure=decimal is not None)
+                dialect = replace(dialect, decimal=mark)
             arrow = {name: _ARROW[types[name]] for name in dialect.names if name in types}
             part, batches = _part(file, dialect, 0), _text_batches(file, dialect, arrow)
         start = 0
@@ -250,25 +251,27 @@ def _part(file: File, dialect: Dialect, rows: int) -> Part:
 
 
 def _decimal_of(table: pa.Table) -> str:
-    """A comma, if some column is of numbers with it only, and none of numbers with a point."""
-    kinds = {mark: [kind_of(column, mark) for column in table.columns] for mark in ".,"}
-    fractions = [
-        column
-        for column, kind in zip(table.columns, kinds["."], strict=True)
-        if kind == "float64" and pc.any(pc.match_substring(column, ".")).as_py()
-    ]
-    gained = any(a == "str" != b for a, b in zip(kinds["."], kinds[","], strict=True))
-    return "," if gained and not fractions else "."
+    """The decimal mark of a table of text."""
+    look = Kinds(table.column_names, ".,")
+    look.see(table)
+    return look.decimal()
 
 
-def _find_types(file: File, dialect: Dialect) -> dict[str, str]:
-    found = dict.fromkeys(dialect.names, "")
-    texts = dict.fromkeys(dialect.names, pa.string())
-    for batch in _text_batches(file, dialect, texts):
-        for name in dialect.names:
-            if found[name] != "str":
-                found[name] = widest(found[name], kind_of(batch[name], dialect.decimal))
-    return {name: kind or "float64" for name, kind in found.items()}
+def find_types(
+    file: File, dialect: Dialect, names: Collection[str], sure: bool = False
+) -> tuple[dict[str, str], str]:
+    """Types of columns of a text file that hold for all rows, and the decimal mark.
+
+    The mark of the dialect, which was found out from the beginning of the file, is taken if it is
+    ``sure``.
+    """
+    marks = dialect.decimal if sure or dialect.delimiter == "," else ".,"
+    # The mark is that of all columns, whichever are wanted.
+    every = list(dialect.names) if len(marks) > 1 else [n for n in dialect.names if n in names]
+    look = Kinds(every, marks)
+    for batch in _text_batches(file, dialect, dict.fromkeys(every, pa.string())):
+        look.see(batch)
+    return {n: kind for n, kind in look.types().items() if n in names}, look.decimal()
 
 
 # -------------------------------------------------------------------------- Parquet
@@ -290,12 +293,17 @@ def _parquet_batches(
     file: File, types: Mapping[str, str] | None, rows: int
 ) -> Iterator[pa.RecordBatch]:
     with _reading_parquet(file), pq.ParquetFile(file.path) as parquet:
-        names = parquet.schema_arrow.names
-        chosen = [n for n in names if types is None or n in types]
-        yield pa.RecordBatch.from_pylist(
-            [], schema=pa.schema([parquet.schema_arrow.field(n) for n in chosen])
-        )
-        yield from parquet.iter_batches(batch_size=rows, columns=chosen)
+        raw = parquet.schema_arrow.names
+        named = zip(raw, clean_names(raw, file.name), strict=True)
+        chosen = {n: clean for n, clean in named if types is None or clean in types}
+        schema = pa.schema([parquet.schema_arrow.field(n) for n in chosen])
+        yield _named(pa.RecordBatch.from_pylist([], schema=schema), chosen)
+        for batch in parquet.iter_batches(batch_size=rows, columns=list(chosen)):
+            yield _named(batch, chosen)
+
+
+def _named(batch: pa.RecordBatch, names: Mapping[str, str]) -> pa.RecordBatch:
+    return batch.rename_columns([names[n] for n in batch.schema.names])
 
 
 # ------------------------------------------------------------------------ data frames

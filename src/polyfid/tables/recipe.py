@@ -17,9 +17,9 @@ from polyfid.tables.column import (
     Missing,
     fill_indicators,
     fill_numbers,
-    learn_column,
 )
 from polyfid.tables.errors import TableError, listed, no_column, raise_all
+from polyfid.tables.learning import RecipeLook, texts_among
 from polyfid.tables.origin import Origin, columns_behind
 
 #: More columns than this that are not there are told of together.
@@ -81,8 +81,7 @@ class Recipe:
         TableError
             For each column that cannot be used, with the row that is the reason.
         """
-        if missing not in get_args(Missing):
-            raise ValueError(f"missing must be one of {list(get_args(Missing))}, got {missing!r}")
+        check_missing(missing)
         names = list(frame.columns) if features is None else list(features)
         for name in (*names, *categorical):
             if name not in frame.columns:
@@ -91,14 +90,10 @@ class Recipe:
             raise TableError("there are no columns of features", path=Origin.of(frame).name)
         if not len(frame):
             raise TableError("there are no rows", path=Origin.of(frame).name)
-        columns, errors = [], []
-        for name in names:
-            try:
-                columns.append(learn_column(frame, name, name in categorical, missing))
-            except TableError as error:
-                errors.append(error)
-        raise_all(errors)
-        return cls(tuple(columns), missing)
+        text = texts_among([frame], names)
+        look = RecipeLook(names, text, categorical, missing, bounded=False)
+        look.see(frame)
+        return cls(look.columns(Origin.of(frame).name), missing)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -150,6 +145,12 @@ class Recipe:
         known = {c.name for c in self.columns}
         role = ", which the model was fitted to"
         raise_all([no_column(c, there, name, role, taken=known) for c in absent])
+
+
+def check_missing(given: str) -> None:
+    """Complain of a way to treat missing values that there is not."""
+    if given not in get_args(Missing):
+        raise ValueError(f"missing must be one of {list(get_args(Missing))}, got {given!r}")
 
 
 @dataclass(frozen=True)

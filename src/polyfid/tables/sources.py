@@ -49,9 +49,11 @@ def opened(source: Any) -> Iterator[File]:
     """The file of a path or of standard input, which is copied to disk first.
 
     A table is looked at before it is read, and again where something is wrong with it; a pipe
-    could not be.
+    could not be. A file that is open already stays so.
     """
-    if isinstance(source, os.PathLike) or (isinstance(source, str) and source != "-"):
+    if isinstance(source, File):
+        yield source
+    elif isinstance(source, os.PathLike) or (isinstance(source, str) and source != "-"):
         yield look(str(source), os.fspath(source))
     elif source == "-":
         with tempfile.NamedTemporaryFile(prefix="polyfid-", suffix=".stdin") as copy:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
-from threadpoolctl import threadpool_limits
 
 from polyfid import persistence
 from polyfid.classifier import MultiFidelityClassifier
@@ -22,15 +20,17 @@ from polyfid.tables import (
     Origin,
     Recipe,
     Roles,
-    TableError,
     iter_blocks,
     read_table,
 )
 from polyfid.tables.column import Missing
 from polyfid.tables.errors import no_column
+from polyfid.tables.files import one_class
 from polyfid.tables.origin import columns_behind
 from polyfid.tables.recipe import Unseen
 from polyfid.tables.stored import restored_table, table_state
+from polyfid.tabular.files import Step, fit_files, own_copy
+from polyfid.tabular.ordered import in_order
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,12 +89,94 @@ class TableModel:
             What to do about missing values; see `Recipe.learn`.
         """
         recipe = Recipe.learn(table.features, categorical=table.roles.categorical, missing=missing)
-        model = MultiFidelityClassifier(random_state=0) if classifier is None else clone(classifier)
-        model.set_params(levels=table.levels)
+        model = own_copy(classifier, table.levels)
         _check_classes(table)
         x = _named(recipe(table.features), recipe)
-        model.fit(x, table.label, fidelity=table.fidelity, sample_weight=table.weight)
+        try:
+            model.fit(x, table.label, fidelity=table.fidelity, sample_weight=table.weight)
+        finally:
+            model.__dict__.pop("_on_pass", None)
         return cls(recipe, model, table.roles, table)
+
+    @classmethod
+    def fit_files(
+        cls,
+        files: Sequence[Any],
+        roles: Roles | None = None,
+        level_files: Mapping[str, Any] | None = None,
+        classifier: MultiFidelityClassifier | None = None,
+        missing: Missing = "error",
+        *,
+        rows: int = 50_000,
+        checkpoint: str | os.PathLike[str] | None = None,
+        spool: str | os.PathLike[str] | None = None,
+        client: Any = None,
+        say: Callable[[str], None] | None = None,
+        step: Step | None = None,
+        **csv: Any,
+    ) -> TableModel:
+        """The model of labelled rows in files, which may be larger than memory.
+
+        The files are looked at block after block, text files twice, and read once more to write
+        all rows as numbers into a temporary folder. From there passes of inference read them, by
+        `MultiFidelityClassifier.fit_blocks`. The model keeps no rows (``table`` is None).
+
+        Parameters
+        ----------
+        files, roles, level_files, **csv
+            As in `read_labelled`. Errors are the same, too.
+        classifier, missing
+            As in `fit`. Medians are exact for up to 4 million numbers in all columns together,
+            beyond that those of a sample.
+        rows : int
+            Of a block.
+        checkpoint : path, optional
+            After every pass the classifier as it is then is saved here. If the file is there when
+            the fit begins, and of the same fit, it goes on from there. In the end it is removed.
+        spool : path, optional
+            The folder in which to make the temporary one; that for temporary files by default. It
+            takes 8 bytes a number and 8 to 16 a row, which is said (``say``) before.
+        client : distributed.Client, optional
+            Of a cluster whose workers make the passes; they must see the folder.
+        say : callable, optional
+            Takes sentences about what is done.
+        step : callable, optional
+            Takes the stage of the work, the rows done, and how many there are if that is known.
+
+        Examples
+        --------
+        >>> import tempfile, pathlib
+        >>> import numpy as np
+        >>> import pandas as pd
+        >>> from polyfid import MultiFidelityClassifier
+        >>> from polyfid.kernels import RBF
+        >>> from polyfid.tabular import TableModel
+        >>> x = np.random.RandomState(0).uniform(-1, 1, 400)
+        >>> label, level = np.where(x > 0, "good", "bad"), np.where(x % 0.1 > 0.05, "low", "top")
+        >>> rows = pd.DataFrame({"x": x, "label": label, "fidelity": level})
+        >>> model = MultiFidelityClassifier(1.0 * RBF(), n_inducing=10)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = pathlib.Path(folder, "rows.csv")
+        ...     rows.to_csv(path, index=False)
+        ...     fitted = TableModel.fit_files([path], classifier=model, rows=100)
+        >>> fitted.predict(pd.DataFrame({"x": [-0.5, 0.5]}))["label"].tolist()
+        ['bad', 'good']
+        """
+        found, model = fit_files(
+            files,
+            roles,
+            level_files,
+            classifier,
+            missing,
+            rows=rows,
+            checkpoint=checkpoint,
+            spool=spool,
+            client=client,
+            say=say,
+            step=step,
+            **csv,
+        )
+        return cls(found.recipe, model, found.roles)
 
     # --------------------------------------------------------------- predicting
 
@@ -128,6 +210,7 @@ class TableModel:
         fidelity: str | None = None,
         id: str | None = None,
         n_jobs: int | None = None,
+        client: Any = None,
     ) -> Iterator[pd.DataFrame]:
         """Predictions of block after block; see `predict`.
 
@@ -139,6 +222,8 @@ class TableModel:
             As in `predict`.
         n_jobs : int, optional
             Threads, each of which holds one block; as many as there are cores by default.
+        client : distributed.Client, optional
+            Of a cluster whose workers predict, instead of threads here.
 
         Yields
         ------
@@ -147,7 +232,15 @@ class TableModel:
         """
         jobs = (os.cpu_count() or 1) if n_jobs is None else max(1, n_jobs)
         unseen = Unseen({})
-        for made, new in _in_order(lambda b: self._predict(b, fidelity, id), blocks, jobs):
+        predicting = Predicting(fidelity, id)
+        if client is None:
+            parts = in_order(partial(predicting, self), blocks, jobs)
+        else:
+            from polyfid.tabular import cluster
+
+            bare = replace(self, table=None)
+            parts = cluster.in_order(client, predicting, bare, blocks)
+        for made, new in parts:
             unseen = Unseen.total([unseen, new])
             yield made
         unseen.warn()
@@ -243,7 +336,10 @@ class TableModel:
 
     def _table(self) -> LabelledTable:
         if self.table is None:
-            raise ValueError("the model was saved without its rows; give the tables instead")
+            raise ValueError(
+                "the model has no rows: it was fitted in blocks, or saved without them; give the "
+                "tables instead"
+            )
         return self.table
 
     # ------------------------------------------------------------------- saving
@@ -285,33 +381,19 @@ def _named(x: NDArray[np.float64], recipe: Recipe) -> pd.DataFrame:
     return pd.DataFrame(x, columns=list(recipe.names), copy=False)
 
 
+@dataclass(frozen=True)
+class Predicting:
+    """What is done to every block; can be sent to another process."""
+
+    fidelity: str | None
+    id: str | None
+
+    def __call__(self, model: TableModel, block: pd.DataFrame) -> tuple[pd.DataFrame, Unseen]:
+        return model._predict(block, self.fidelity, self.id)
+
+
 def _check_classes(table: LabelledTable) -> None:
     counted = table.label if table.weight is None else table.label[table.weight > 0.0]
     classes = np.unique(counted).tolist()
     if len(classes) < 2:
-        what = f"all labels are {classes[0]!r}" if classes else "all rows have weight 0"
-        raise TableError(
-            f"{what}, and there must be two classes at least",
-            path=table.origin.name,
-            column=table.roles.target,
-        )
-
-
-def _in_order(work: Any, items: Iterable[Any], jobs: int) -> Iterator[Any]:
-    """What ``work`` makes of the items, one after the other, by so many threads."""
-    if jobs == 1:
-        with threadpool_limits(1):
-            yield from map(work, items)
-        return
-    waiting: deque[Future[Any]] = deque()
-    pool = ThreadPoolExecutor(jobs)
-    try:
-        with threadpool_limits(1):  # of BLAS, or threads would start threads
-            for item in items:
-                waiting.append(pool.submit(work, item))
-                if len(waiting) > jobs:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-    finally:
-        pool.shutdown(cancel_futures=True)
+        raise one_class(classes, table.origin.name, table.roles)
