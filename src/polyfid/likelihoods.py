@@ -107,6 +107,7 @@ class Logit(Likelihood):
 
     def take(self, rows: NDArray[np.intp]) -> Self:
         return replace(self, y=self.y[rows], weight=self.weight[rows])
+
     def derivatives(self, f: Array) -> Derivatives:
         p = expit(f)
         slope = self.weight * p * (1.0 - p)
@@ -191,6 +192,7 @@ class NoisyLogit(Likelihood):
     def take(self, rows: NDArray[np.intp]) -> Self:
         y, weight, group = self.y[rows], self.weight[rows], self.group[rows]
         return replace(self, y=y, weight=weight, group=group)
+
     @property
     def rates(self) -> tuple[Array, Array]:
         """a_i and b_i, (n,) each."""
