@@ -42,7 +42,7 @@ def run(context: Context) -> list[Figure]:
 
     with (
         LocalCluster(
-            n_workers=WORKERS, threads_per_worker=1, dashboard_address=None, silence_logs=50
+            n_workers=WORKERS, threads_per_worker=1, dashboard_address=":0", silence_logs=50
         ) as cluster,
         Client(cluster) as client,
     ):

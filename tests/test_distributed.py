@@ -24,7 +24,7 @@ on_cluster = pytest.importorskip("polyfid.distributed.cluster")
 fitting = pytest.importorskip("polyfid.distributed.fitting")
 worker = pytest.importorskip("polyfid.distributed.worker")
 
-pytestmark = pytest.mark.xdist_group("cluster")
+pytestmark = [pytest.mark.xdist_group("cluster"), pytest.mark.slow]
 
 SAME = 1e-8
 LEVELS = ["crowd", "expert"]

@@ -12,7 +12,7 @@ dask_distributed = pytest.importorskip("distributed")
 pd = pytest.importorskip("pandas")
 on_cluster = pytest.importorskip("polyfid.tabular.cluster")
 
-pytestmark = pytest.mark.xdist_group("cluster")
+pytestmark = [pytest.mark.xdist_group("cluster"), pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

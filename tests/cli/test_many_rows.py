@@ -191,6 +191,7 @@ def test_passes_are_shown_in_a_terminal(polyfid, folder, monkeypatch):
 # ------------------------------------------------------------------------------- dask
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("cluster")
 def test_fit_and_predict_on_a_cluster(polyfid, folder, cluster):
     address = cluster.scheduler_address

@@ -58,7 +58,7 @@ def fit(
     >>> from polyfid.kernels import RBF
     >>> X = np.random.RandomState(0).uniform(-1, 1, (600, 2))
     >>> rows, labels = da.from_array(X, (200, 2)), da.from_array(X[:, 0] > 0, 200)
-    >>> with Client(processes=False, dashboard_address=None):  # or Client("scheduler:8786")
+    >>> with Client(processes=False, dashboard_address=":0"):  # or Client("scheduler:8786")
     ...     model = MultiFidelityClassifier(1.0 * RBF(), n_inducing=20)
     ...     model = distributed.fit(model, rows, labels)
     >>> model.predict([[-0.5, 0.0], [0.5, 0.0]])
