@@ -16,7 +16,7 @@ def cluster():
     with distributed.LocalCluster(
         n_workers=2,
         threads_per_worker=1,
-        dashboard_address="127.0.0.1:0",
+        dashboard_address="127.0.0.1:0",  # any port that is free
         silence_logs=logging.CRITICAL,
     ) as made:
         yield made

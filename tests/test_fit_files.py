@@ -427,6 +427,8 @@ def test_a_file_that_is_no_checkpoint_is_kept(tidy, tmp_path):
         fit_files([tidy], checkpoint=text)
     assert path.read_bytes() == before
     assert text.read_text() == "mine\n" * 100
+    with pytest.raises(ValueError, match="no folder for checkpoint"):
+        fit_files([tidy], checkpoint=tmp_path / "none" / "c.polyfid")
 
 
 def test_saved_and_loaded(tidy, tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import secrets
 import shutil
 import sys
 import tempfile
@@ -56,15 +57,23 @@ def opened(source: Any) -> Iterator[File]:
     elif isinstance(source, os.PathLike) or (isinstance(source, str) and source != "-"):
         yield look(str(source), os.fspath(source))
     elif source == "-":
-        with tempfile.NamedTemporaryFile(prefix="polyfid-", suffix=".stdin") as copy:
-            shutil.copyfileobj(sys.stdin.buffer, copy)
-            copy.flush()
-            yield look("standard input", copy.name)
+        # Named before it is there, so that nothing can come between making and removing it.
+        path = os.path.join(tempfile.gettempdir(), f"polyfid-{secrets.token_hex(8)}.stdin")
+        try:
+            with open(path, "xb", opener=_for_this_user) as copy:
+                shutil.copyfileobj(sys.stdin.buffer, copy)
+            yield look("standard input", path)
+        finally:
+            Path(path).unlink(missing_ok=True)
     else:
         raise TypeError(
             "a table must be a path, '-' for standard input, or a data frame of pandas or polars; "
             f"got {type(source).__name__}"
         )
+
+
+def _for_this_user(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def look(name: str, path: str) -> File:

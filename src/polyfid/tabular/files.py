@@ -54,6 +54,9 @@ def fit_files(
     **csv: Any,
 ) -> tuple[Found, MultiFidelityClassifier]:
     """What the files hold, and the classifier fitted to them; see `TableModel.fit_files`."""
+    if checkpoint is not None and not Path(checkpoint).parent.is_dir():
+        # Now, rather than after the first pass.
+        raise ValueError(f"there is no folder for checkpoint {os.fspath(checkpoint)!r}")
     with (
         LabelledFiles(files, roles, level_files, rows=rows, **csv) as labelled,
         spool_folder(spool) as folder,
