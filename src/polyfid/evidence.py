@@ -27,7 +27,31 @@ class Value:
     report: Report
 
 
-class Evidence:
+class Parametrised:
+    """Templates of a prior and a likelihood; ``theta`` is their free parameters in that order."""
+
+    prior: Prior
+    likelihood: Likelihood
+
+    @property
+    def theta(self) -> Array:
+        return np.concatenate([self.prior.theta, self.likelihood.theta])
+
+    @property
+    def bounds(self) -> Array:
+        return np.concatenate([self.prior.bounds, self.likelihood.bounds])
+
+    @property
+    def theta_names(self) -> tuple[str, ...]:
+        return self.prior.theta_names + self.likelihood.theta_names
+
+    def at(self, theta: Array) -> tuple[Prior, Likelihood]:
+        """Prior and likelihood with these parameters."""
+        cut = len(self.prior.theta)
+        return self.prior.with_theta(theta[:cut]), self.likelihood.with_theta(theta[cut:])
+
+
+class Evidence(Parametrised):
     """log Z as a function of theta: the prior's parameters, then the likelihood's.
 
     Evaluations that follow each other start from the posterior of the one before; it is kept in
@@ -55,23 +79,6 @@ class Evidence:
         self.tol, self.max_iter = tol, max_iter
         self._tiles = tiles(points)
         self.warm: Start | None = None
-
-    @property
-    def theta(self) -> Array:
-        return np.concatenate([self.prior.theta, self.likelihood.theta])
-
-    @property
-    def bounds(self) -> Array:
-        return np.concatenate([self.prior.bounds, self.likelihood.bounds])
-
-    @property
-    def theta_names(self) -> tuple[str, ...]:
-        return self.prior.theta_names + self.likelihood.theta_names
-
-    def at(self, theta: Array) -> tuple[Prior, Likelihood]:
-        """Prior and likelihood with these parameters."""
-        cut = len(self.prior.theta)
-        return self.prior.with_theta(theta[:cut]), self.likelihood.with_theta(theta[cut:])
 
     def with_scheme(self, scheme: Scheme[Any]) -> Evidence:
         """The evidence of the same rows under another scheme; distances are shared."""

@@ -19,7 +19,7 @@ from polyfid.evidence import Evidence
 from polyfid.features import AsGiven, FeatureMap, Standardised
 from polyfid.inference import SCHEMES, Report
 from polyfid.likelihoods import Likelihood
-from polyfid.linalg import NotPositiveDefinite, suitable_threads
+from polyfid.linalg import suitable_threads
 from polyfid.mixture import Member
 from polyfid.model import BinaryFit, Settings, make_hyperprior, make_prior, tune, tuning_subset
 from polyfid.prior import Prior
@@ -118,8 +118,11 @@ def fit_many(
     else:
         start = _go_on_from(before, sample.rows.likelihood)
     points = Points(np.ascontiguousarray(start.features(sample.rows.x)), sample.rows.level)
-    inducing = _inducing(before) or choose(
-        points, start.prior, n_inducing, method="kmeans", random_state=rng
+    known = before.fit.sparse if before else None
+    inducing = (
+        choose(points, start.prior, n_inducing, random_state=rng)
+        if known is None
+        else known.inducing
     )
     tuning = MemoryRows(points, start.likelihood)
     evidence = SparseEvidence(start.prior, tuning, inducing, TUNING_TOL, MAX_PASSES)
@@ -144,7 +147,7 @@ def fit_many(
     n_rows = float(sample.stands_for[sample.rows.level].sum())
     tol = FINAL_TOL if n_rows <= N_ROUGH else ROUGH_TOL
     full = SparseEvidence(prior, rows_for(start.features, likelihood), inducing, tol, MAX_PASSES)
-    full.warm = _belief(before) or _expand(full, tuning, likelihood, sample)
+    full.warm = known.belief if known else _expand(full, tuning, likelihood, sample)
     if watch is not None:
         watch(story.member(full.warm, None), ())
         full.watch = lambda fixed: watch(story.member(_next(fixed), fixed), fixed.report.bounds)
@@ -199,22 +202,10 @@ def _go_on_from(before: Member, likelihood: Likelihood) -> _Start:
     )
 
 
-def _inducing(before: Member | None) -> Inducing | None:
-    return getattr(before.fit.posterior, "inducing", None) if before else None
-
-
-def _belief(before: Member | None) -> SparseBelief | None:
-    return getattr(before.fit.posterior, "belief", None) if before else None
-
-
 def _next(fixed: SparseFixed) -> SparseBelief:
     """The belief that the last pass calls for, or the one it began with where that is none."""
     target = SparseBelief(fixed.sums.gram, fixed.sums.linear)
-    try:
-        target.mean  # noqa: B018
-    except NotPositiveDefinite:
-        return fixed.belief
-    return target
+    return target if target.is_proper else fixed.belief
 
 
 def _expand(

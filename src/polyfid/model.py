@@ -68,9 +68,14 @@ class BinaryFit:
         return self.posterior.prior
 
     @property
-    def start(self) -> Posterior | None:
-        """What exact inference on the same rows may start from."""
+    def exact(self) -> Posterior | None:
+        """The posterior, if inference was exact."""
         return self.posterior if isinstance(self.posterior, Posterior) else None
+
+    @property
+    def sparse(self) -> SparsePosterior | None:
+        """The posterior, if it is by way of inducing points."""
+        return self.posterior if isinstance(self.posterior, SparsePosterior) else None
 
     @property
     def theta(self) -> Array:
@@ -205,11 +210,10 @@ def evidence_of(fit: BinaryFit) -> Evidence | SparseEvidence:
 
     Of many rows these are some that stand for all, so that it is an estimate.
     """
-    posterior = fit.posterior
-    if isinstance(posterior, SparsePosterior):
-        rows = MemoryRows(posterior.points, fit.likelihood)
-        return SparseEvidence(fit.prior, rows, posterior.inducing)
-    return Evidence(fit.prior, fit.likelihood, posterior.points, SCHEMES[fit.scheme])
+    if fit.sparse is not None:
+        rows = MemoryRows(fit.sparse.points, fit.likelihood)
+        return SparseEvidence(fit.prior, rows, fit.sparse.inducing)
+    return Evidence(fit.prior, fit.likelihood, fit.posterior.points, SCHEMES[fit.scheme])
 
 
 def evaluate(fit: BinaryFit, theta: Array, gradient: bool) -> Value:

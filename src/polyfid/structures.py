@@ -382,7 +382,7 @@ def _infer(
         return infer(laplace, optimum)
     evidence = evidence.with_scheme(SCHEMES[settings.inference])
     evidence.tol = ROUGH if rough else evidence.tol
-    evidence.warm = near.start if near else None
+    evidence.warm = near.exact if near else None
     fit = infer(evidence, optimum)
     if settings.may_fall_back and not (fit.inference.converged and fit.log_evidence <= 0.0):
         return infer(laplace, optimum)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from polyfid.linalg import Cholesky, lower_root, mirror
+from polyfid.linalg import Cholesky, NotPositiveDefinite, lower_root, mirror
 
 Array = NDArray[np.float64]
 
@@ -67,6 +67,14 @@ class SparseBelief:
     @property
     def covariance(self) -> Array:
         return self._moments.covariance
+
+    @property
+    def is_proper(self) -> bool:
+        """Whether there is such a distribution: negative sites may outweigh the prior."""
+        try:
+            return bool(np.isfinite(self.mean).all())
+        except NotPositiveDefinite:
+            return False
 
     @property
     def divergence(self) -> float:

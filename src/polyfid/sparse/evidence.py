@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyfid.data import Points
-from polyfid.evidence import Value
+from polyfid.evidence import Parametrised, Value
 from polyfid.inference import SCHEMES
 from polyfid.likelihoods import Likelihood
 from polyfid.prior import Prior
@@ -45,7 +45,7 @@ class GradientPass:
         return block_gradient(self.view, points, likelihood.with_theta(self.theta))
 
 
-class SparseEvidence:
+class SparseEvidence(Parametrised):
     """The bound as a function of theta: the prior's parameters, then the likelihood's.
 
     It takes the place of `polyfid.evidence.Evidence` for many rows. Evaluations that follow each
@@ -83,7 +83,8 @@ class SparseEvidence:
         tol: float = 1e-4,
         max_iter: int = 100,
     ) -> None:
-        self.prior, self.rows, self.inducing = prior, rows, inducing
+        self.prior, self.likelihood = prior, rows.likelihood
+        self.rows, self.inducing = rows, inducing
         self.tol, self.max_iter = tol, max_iter
         self.warm: SparseBelief | None = None
         #: Told of every pass.
@@ -93,27 +94,6 @@ class SparseEvidence:
     def points(self) -> Points:
         """The rows, or a sample of them."""
         return self.rows.points
-
-    @property
-    def likelihood(self) -> Likelihood:
-        return self.rows.likelihood
-
-    @property
-    def theta(self) -> Array:
-        return np.concatenate([self.prior.theta, self.likelihood.theta])
-
-    @property
-    def bounds(self) -> Array:
-        return np.concatenate([self.prior.bounds, self.likelihood.bounds])
-
-    @property
-    def theta_names(self) -> tuple[str, ...]:
-        return self.prior.theta_names + self.likelihood.theta_names
-
-    def at(self, theta: Array) -> tuple[Prior, Likelihood]:
-        """Prior and likelihood with these parameters."""
-        cut = len(self.prior.theta)
-        return self.prior.with_theta(theta[:cut]), self.likelihood.with_theta(theta[cut:])
 
     def fixed(self, theta: Array) -> tuple[Basis, SparseFixed]:
         """Inference at these parameters."""
