@@ -26,7 +26,7 @@ def run(context: Context) -> list[Figure]:
     except ImportError as error:
         raise Skip(f"needs {error.name}: the extra dask") from None
     context.progress("distributed")
-    n_low, n_high = (50_000, 1_000) if context.quick else (300_000, 5_000)
+    n_low, n_high = (50_000, 1_000) if context.quick else (1_000_000, 10_000)
     rows = 8192 if context.quick else 16_384
     problem = make_cokriging(n_low, n_high, 5, labels="sigmoid", random_state=0)
     order = np.random.RandomState(0).permutation(n_low + n_high)
@@ -51,7 +51,7 @@ def run(context: Context) -> list[Figure]:
             "fit_blocks": local,
             "cluster": partial(distributed.fit, model(), *collections, client=client),
         }
-        repetitions = 1 if context.quick else 3
+        repetitions = 1 if context.quick else 2
         seconds, fits = take_turns(calls, repetitions, time.perf_counter)
         used, _ = take_turns(calls, 1, lambda: _cpu_of_all(client))
     ratio = np.median(seconds["cluster"] / seconds["fit_blocks"])

@@ -71,7 +71,7 @@ def _near_exact(context: Context) -> list[Figure]:
         "co-kriging": (made.data, made.target, made.fidelity, made.test_data, made.test_target)
     }
     if context.data is not None:
-        given["spambase"] = _spambase(context, n)
+        given["spambase"] = spambase(context, n)
     figures = []
     for name, (X, y, level, X_test, y_test) in given.items():
         context.progress(f"sparse: near exact, {name}")
@@ -98,7 +98,7 @@ def _near_exact(context: Context) -> list[Figure]:
     return figures
 
 
-def _spambase(context: Context, n: int) -> tuple[Any, ...]:
+def spambase(context: Context, n: int) -> tuple[Any, ...]:
     """Spam: a quarter of the rows trusted, the labels of the others flipped at random by 20 %."""
     data = load_pmlb("spambase", data_home=context.data)
     rng = np.random.RandomState(1001)

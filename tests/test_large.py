@@ -52,6 +52,41 @@ def test_inducing_points_come_near_exact_inference(data):
     assert bounds[-1] == pytest.approx(model.log_marginal_likelihood_value_)
 
 
+def test_points_that_may_move_say_more(data):
+    given = {"n_inducing": (8, 4), "standardize": False}
+    still, moved = (
+        sparse(refine_inducing=refine, **given).fit(data.data, data.target, fidelity=data.fidelity)
+        for refine in (False, True)
+    )
+    gain = moved.log_marginal_likelihood_value_ - still.log_marginal_likelihood_value_
+    assert gain > 10.0
+    rows = set(map(tuple, data.data.tolist()))
+
+    def at_rows(model):
+        z = np.concatenate(model._fits[0].sparse.inducing.z)
+        return sum(tuple(point) in rows for point in z.tolist())
+
+    assert at_rows(still) == 12
+    assert at_rows(moved) == 0
+    assert moved.converged_
+    # A fit that goes on does so with the points that it has.
+    before = moved._fits[0].sparse.inducing
+    moved.set_params(warm_start=True).fit(data.data, data.target, fidelity=data.fidelity)
+    for a, b in zip(before.z, moved._fits[0].sparse.inducing.z, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_points_stay_among_the_categories():
+    rng = np.random.RandomState(0)
+    X = np.column_stack([rng.normal(size=300), rng.randint(0, 4, 300)])
+    y = (np.sin(2.0 * X[:, 0]) + (X[:, 1] == 2) + 0.3 * rng.normal(size=300) > 0.3).astype(int)
+    kernel = 2.0 * RBF(columns=(0,)) * Categorical(columns=(1,))
+    model = MultiFidelityClassifier(kernel, n_inducing=12, standardize=False).fit(X, y)
+    (z,) = model._fits[0].sparse.inducing.z
+    assert not set(z[:, 0]) & set(X[:, 0])
+    assert set(z[:, 1]) <= {0.0, 1.0, 2.0, 3.0}
+
+
 def test_order_of_rows_and_repeats_do_not_matter(data):
     X, y, fidelity = data.data, data.target, data.fidelity
     given = {"optimizer": None}
@@ -209,10 +244,14 @@ def test_three_classes_and_categories():
 
 def test_noisy_labels_and_sources_without_order(data):
     for changes in ({"label_noise": "fidelity"}, {"coupling": "coregional"}):
-        model = sparse(**changes, n_tuning=300, max_iter=5)
-        with pytest.warns(match="stopped early"):
-            model.fit(data.data, data.target, fidelity=data.fidelity)
+        model = sparse(**changes, n_tuning=300)
+        model.fit(data.data, data.target, fidelity=data.fidelity)
         assert log_loss(model, data) < 0.65
+
+
+def test_a_climb_that_is_cut_short_is_reported(data):
+    with pytest.warns(match="stopped early"):
+        sparse(max_iter=1, n_tuning=300).fit(data.data, data.target, fidelity=data.fidelity)
 
 
 def test_saved_models_are_the_same(data, tmp_path):

@@ -54,6 +54,7 @@ def read_settings(given: Any, levels: Levels) -> Settings:
         max_iter=int(given.max_iter),
         tol=tol,
         n_jobs=given.n_jobs,
+        refine_inducing=bool(given.refine_inducing),
     )
 
 

@@ -88,6 +88,9 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
         inference): the work then grows with the number of rows, not with its cube. "auto": none
         while exact inference is cheaper and fits in memory; None: never; a number, or one a
         process. What was chosen, and what it was thought to cost, is said in ``report_``.
+    refine_inducing : bool
+        Let inducing points, which begin as rows, move to where they say most while
+        hyper-parameters are tuned. False keeps them at rows.
     prior : {"weak", None}
         Prior on the hyper-parameters. "weak" knows the number of features and the spread of
         the data; None is type-II maximum likelihood within the bounds.
@@ -199,6 +202,7 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
         levels: Iterable[Any] | None = None,
         inference: Literal["auto", "laplace", "ep", "variational"] = "auto",
         n_inducing: str | int | Sequence[int] | None = "auto",
+        refine_inducing: bool = True,
         prior: Literal["weak"] | None = "weak",
         optimizer: Literal["lbfgs"] | None = "lbfgs",
         n_restarts: int = 0,
@@ -220,6 +224,7 @@ class MultiFidelityClassifier(ClassifierMixin, BaseEstimator):
         self.levels = levels
         self.inference = inference
         self.n_inducing = n_inducing
+        self.refine_inducing = refine_inducing
         self.prior = prior
         self.optimizer = optimizer
         self.n_restarts = n_restarts

@@ -41,6 +41,7 @@ class Settings:
     max_iter: int
     tol: float
     n_jobs: int | None
+    refine_inducing: bool = True  # whether inducing points move while tuning
 
     def tells_rows_apart(self, x: Array) -> bool:
         """Whether a kernel gives repeats of a point latent values of their own, as noise does."""

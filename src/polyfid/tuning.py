@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -85,9 +85,18 @@ class Optimum:
         )
 
 
+#: Log density of parameters before the labels, and its gradient.
+Opinion = Callable[[Array], tuple[float, Array]]
+
+
+def no_opinion(theta: Array) -> tuple[float, Array]:
+    """A flat prior, of any number of parameters."""
+    return 0.0, np.zeros_like(theta)
+
+
 def maximise(
     evidence: Objective,
-    hyperprior: HyperPrior,
+    hyperprior: Opinion,
     starts: Sequence[Array],
     max_iter: int = 200,
     tol: float = 1e-5,
@@ -149,7 +158,7 @@ def _arrived(theta: Array, objective: float, other: Climb) -> bool:
 class _Climber:
     """Ascents of one objective. Cheap to send to another process."""
 
-    def __init__(self, evidence: Objective, hyperprior: HyperPrior, tol: float) -> None:
+    def __init__(self, evidence: Objective, hyperprior: Opinion, tol: float) -> None:
         self.evidence, self.hyperprior, self.tol = copy.copy(evidence), hyperprior, tol
 
     def climb(self, start: Array, max_iter: int, known: Climb | None = None) -> Climb:

@@ -9,6 +9,7 @@ import pytest
 from scipy.special import expit
 from tolerances import GRADIENT, IDENTITY
 
+from polyfid.covariances import inducing as inducing_module
 from polyfid.data import Points
 from polyfid.evidence import Evidence
 from polyfid.hyperprior import HyperPrior
@@ -33,6 +34,7 @@ from polyfid.sparse import (
     GradientView,
     Inducing,
     MemoryRows,
+    MovableEvidence,
     SparseBelief,
     SparseEvidence,
     SparsePosterior,
@@ -40,7 +42,6 @@ from polyfid.sparse import (
     View,
     block_sums,
 )
-from polyfid.sparse import inducing as inducing_module
 from polyfid.sparse import sums as sums_module
 from polyfid.tuning import maximise
 
@@ -221,6 +222,28 @@ def test_gradient_along_a_direction_is_finite_differences(kernel, make_prior):
     assert_gradient_along_a_direction(evidence)
 
 
+@every_kernel
+@every_prior
+def test_gradient_with_places_is_finite_differences(kernel, make_prior):
+    prior = make_prior(kernel.for_features(3))
+    rows = make_rows(prior)
+    off = np.random.RandomState(2).uniform(0.05, 0.1, (6, 3)) * [1.0, 1.0, 0.0]
+    near = some(rows_that_see(rows.points, prior), 6)
+    inducing = Inducing(tuple(z + off[: len(z)] for z in near.z))
+    evidence = MovableEvidence(prior, rows, inducing, tol=1e-10, max_iter=300)
+    fixed = tight(prior, rows, inducing)
+    found, plain = converged(evidence(evidence.theta)), converged(fixed(fixed.theta))
+    assert found.value == pytest.approx(plain.value, rel=IDENTITY)
+    np.testing.assert_allclose(found.gradient[: evidence.n_hyper], plain.gradient, atol=1e-6)
+    for a, b in zip(evidence.inducing_at(evidence.theta).z, inducing.z, strict=True):
+        np.testing.assert_array_equal(a, b)
+    # Codes are compared for equality, and no step along them is small.
+    coded = "Categorical" in repr(kernel)
+    still = np.array([coded and name.endswith(", 2]") for name in evidence.theta_names])
+    assert_gradient_along_a_direction(evidence, ~still)
+    assert not found.gradient[still].any()
+
+
 @every_likelihood
 @every_prior
 def test_gradient_under_every_likelihood(make_likelihood, make_prior):
@@ -241,14 +264,14 @@ def test_gradient_of_each_parameter_far_from_typical(scale):
         assert g == pytest.approx(slope(evidence, direction), rel=GRADIENT, abs=GRADIENT)
 
 
-def assert_gradient_along_a_direction(evidence):
+def assert_gradient_along_a_direction(evidence, among=1.0):
     theta = evidence.theta
     value = converged(evidence(theta))
     assert value.gradient.shape == theta.shape == (len(evidence.theta_names),)
     assert evidence.bounds.shape == (len(theta), 2)
     # A random direction has a part in every parameter: one derivative checks them all.
     direction = np.random.RandomState(len(theta)).choice([-1.0, 1.0], len(theta))
-    direction *= np.random.RandomState(0).uniform(0.5, 1.0, len(theta))
+    direction *= np.random.RandomState(0).uniform(0.5, 1.0, len(theta)) * among
     expected = slope(evidence, direction)
     assert value.gradient @ direction == pytest.approx(expected, rel=GRADIENT, abs=GRADIENT)
 
@@ -352,7 +375,7 @@ def test_blocks_of_any_size_give_the_same_sums(three_levels, block_size, monkeyp
     close([sums.value, sums.weight], [whole[0].value, whole[0].weight])
     assert sums.n_rows == whole[0].n_rows
     close(gradient.A_bar, whole[1].A_bar)
-    close(np.concatenate(gradient.kernel_bars), np.concatenate(whole[1].kernel_bars))
+    close(np.concatenate(gradient.process_bars), np.concatenate(whole[1].process_bars))
     close(gradient.likelihood_bar, whole[1].likelihood_bar)
 
 

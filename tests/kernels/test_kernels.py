@@ -218,6 +218,31 @@ def test_pullback_is_finite_differences(kernel, pairs):
 
 
 @every_kernel
+def test_pullback_to_places_is_finite_differences(kernel):
+    # Away from x, where a Matern 1/2 has a kink; categories, which equality alone matters for,
+    # have no slope, and stay equal to some of the others only where they do not move.
+    z = X[:6].copy()
+    moving = [0, 1] if "Categorical" in repr(kernel) else [0, 1, 2, 3]
+    z[:, moving] += np.random.default_rng(1).uniform(0.05, 0.1, (6, len(moving)))
+    K_bar = np.random.default_rng(2).normal(size=(len(X), 6))
+
+    def product(places):
+        moved = z.copy()
+        moved[:, moving] = places.reshape(6, -1)
+        pairs = Pairs(X, moved)
+        return np.vdot(K_bar, np.broadcast_to(kernel.evaluate(pairs), pairs.shape))
+
+    K, pullback = kernel.place_vjp(Pairs(X, z))
+    np.testing.assert_array_equal(np.broadcast_to(K, K_bar.shape), kernel(X, z))
+    found = pullback(K_bar)
+    assert found.shape == z.shape
+    expected = np.zeros_like(z)
+    expected[:, moving] = finite_differences(product, z[:, moving].ravel()).reshape(6, -1)
+    scale = max(1.0, np.abs(expected).max(initial=0.0))
+    np.testing.assert_allclose(found, expected, rtol=GRADIENT, atol=GRADIENT * scale)
+
+
+@every_kernel
 def test_pullback_of_the_diagonal_is_finite_differences(kernel):
     k_bar = np.random.default_rng(2).normal(size=len(X))
     diagonal, pullback = kernel.diagonal_vjp(X)

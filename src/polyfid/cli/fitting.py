@@ -31,6 +31,7 @@ def classifier(fitting: Fitting, scale: Scale | None = None) -> MultiFidelityCla
         kernels[fitting.kernel],
         inference=fitting.inference,
         n_inducing=scale.n_inducing,
+        refine_inducing=scale.refine,
         n_tuning="auto" if scale.tuning is None else scale.tuning,
         random_state=fitting.seed,
     )

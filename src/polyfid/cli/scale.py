@@ -32,6 +32,14 @@ class Scale:
             rich_help_panel=MANY,
         ),
     ] = None
+    refine: Annotated[
+        bool,
+        typer.Option(
+            "--refine/--no-refine",
+            help="Move inducing points to where they say most, or keep them at rows.",
+            rich_help_panel=MANY,
+        ),
+    ] = True
     tuning: Annotated[
         int | None,
         typer.Option(

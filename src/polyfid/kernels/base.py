@@ -4,7 +4,8 @@ A kernel is an immutable value. Its positive hyper-parameters are tuned through 
 vector of their logarithms, in the order of ``theta_names``; parameters whose bounds are "fixed" are
 not in ``theta``. Gradients travel backwards: `Kernel.vjp` returns the covariance and a
 *pullback*, a function that turns an adjoint of the covariance into an adjoint of ``theta``.
-No array with an axis for the parameters is ever built.
+No array with an axis for the parameters is ever built. `Kernel.place_vjp` does the same for the
+places of the second points.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ DEFAULT_BOUNDS = (1e-5, 1e5)
 
 #: Rows at a time where a diagonal comes out of a square.
 _FEW_ROWS = 32
+
+#: Of differences, relative to coordinates: errors of rounding and of curvature are alike there.
+_STEP = 6e-6
 
 #: Weak priors let a kernel's length-scales move together by a factor of about e, and each of them
 #: away from the others by a third of that on the logarithmic scale, or as much if they are free.
@@ -94,6 +98,27 @@ class Kernel(ABC):
 
         return self.diagonal(x), pullback
 
+    def place_vjp(self, pairs: Pairs) -> tuple[Array, Pullback]:
+        """Covariance of the pairs, and the pullback from its adjoint to that of z, (m, d).
+
+        By central differences, unless a kernel knows better.
+        """
+
+        def pullback(K_bar: Array) -> Array:
+            z_bar = np.empty_like(pairs.z)
+            for c, column in enumerate(pairs.z.T):
+                step = _STEP * (1.0 + np.abs(column))
+                ends = []
+                for end in (column + step, column - step):
+                    moved = pairs.z.copy()
+                    moved[:, c] = end
+                    K = self.evaluate(Pairs(pairs.x, moved))
+                    ends.append(np.einsum("ij,ij->j", K_bar, np.broadcast_to(K, K_bar.shape)))
+                z_bar[:, c] = (ends[0] - ends[1]) / (2.0 * step)
+            return z_bar
+
+        return self.evaluate(pairs), pullback
+
     @abstractmethod
     def for_features(self, n_features: int) -> Self:
         """The kernel with one length-scale a feature where asked; checks that columns exist."""
@@ -128,6 +153,11 @@ class Kernel(ABC):
 
     def __rmul__(self, other: object) -> Product:
         return Product(as_kernel(other), self)
+
+
+def wherever(pairs: Pairs) -> Pullback:
+    """The pullback to places of a kernel that does not change when points move a little."""
+    return lambda K_bar: np.zeros_like(pairs.z)
 
 
 def as_kernel(value: object) -> Kernel:
@@ -314,6 +344,14 @@ class Columnwise(Leaf):
         total -= 2.0 * np.einsum("ij,ij->j", x, weighted @ z)
         return -2.0 * total / np.square(self.length_scale)
 
+    def _at_columns(self, z_bar: Array, pairs: Pairs) -> Array:
+        """An adjoint of the chosen columns of z as one of all of them."""
+        if self.columns is None:
+            return z_bar
+        wide = np.zeros_like(pairs.z)
+        wide[:, self.columns] = z_bar
+        return wide
+
     def _where(self, feature_names: Sequence[str] | None) -> str:
         if self.columns is None:
             return ""
@@ -349,6 +387,9 @@ class Constant(Leaf):
             return np.full(self.n_theta, self.value * K_bar.sum())
 
         return np.full((1, 1), self.value), pullback
+
+    def place_vjp(self, pairs: Pairs) -> tuple[Array, Pullback]:
+        return self.evaluate(pairs), wherever(pairs)
 
     def diagonal(self, x: Array) -> Array:
         return np.full(len(x), self.value)
@@ -394,6 +435,9 @@ class White(Leaf):
             return np.full(self.n_theta, self.noise_level * K_bar[same].sum())
 
         return K, pullback
+
+    def place_vjp(self, pairs: Pairs) -> tuple[Array, Pullback]:
+        return self.evaluate(pairs), wherever(pairs)
 
     def diagonal(self, x: Array) -> Array:
         return np.full(len(x), self.noise_level)
@@ -461,6 +505,15 @@ class Sum(_Pair):
 
         return K_left + K_right, pullback
 
+    def place_vjp(self, pairs: Pairs) -> tuple[Array, Pullback]:
+        K_left, pull_left = self.left.place_vjp(pairs)
+        K_right, pull_right = self.right.place_vjp(pairs)
+
+        def pullback(K_bar: Array) -> Array:
+            return pull_left(K_bar) + pull_right(K_bar)
+
+        return K_left + K_right, pullback
+
     def evaluate(self, pairs: Pairs) -> Array:
         return _in_place(np.add, self.left.evaluate(pairs), self.right.evaluate(pairs))
 
@@ -500,6 +553,15 @@ class Product(_Pair):
 
         def pullback(K_bar: Array) -> Array:
             return np.concatenate([pull_left(K_bar * K_right), pull_right(K_bar * K_left)])
+
+        return K_left * K_right, pullback
+
+    def place_vjp(self, pairs: Pairs) -> tuple[Array, Pullback]:
+        K_left, pull_left = self.left.place_vjp(pairs)
+        K_right, pull_right = self.right.place_vjp(pairs)
+
+        def pullback(K_bar: Array) -> Array:
+            return pull_left(K_bar * K_right) + pull_right(K_bar * K_left)
 
         return K_left * K_right, pullback
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyfid.hyperprior import HyperPrior
-from polyfid.kernels.base import Columnwise, Pullback
+from polyfid.kernels.base import Columnwise, Pullback, wherever
 from polyfid.kernels.pairs import Pairs
 
 Array = NDArray[np.float64]
@@ -68,6 +68,9 @@ class Categorical(Columnwise):
 
     def _typical_length(self, n_columns: int) -> float:
         return float(n_columns)
+
+    def place_vjp(self, pairs: Pairs) -> tuple[Array, Pullback]:
+        return self.evaluate(pairs), wherever(pairs)
 
     def diagonal(self, x: Array) -> Array:
         return np.ones(len(x))

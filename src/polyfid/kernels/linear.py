@@ -45,6 +45,13 @@ class Linear(Columnwise):
 
         return K, pullback
 
+    def place_vjp(self, pairs: Pairs) -> tuple[Array, Pullback]:
+        def pullback(K_bar: Array) -> Array:
+            x, _ = pairs.raw(self.columns)
+            return self._at_columns(K_bar.T @ (x / np.square(self.length_scale)), pairs)
+
+        return self.evaluate(pairs), pullback
+
     def diagonal(self, x: Array) -> Array:
         return np.asarray(self._squares(x).sum(axis=1))
 

@@ -44,6 +44,18 @@ class Stationary(Columnwise):
 
         return K, pullback
 
+    def place_vjp(self, pairs: Pairs) -> tuple[Array, Pullback]:
+        K, slope = self.profile(self._distance(pairs))
+
+        def pullback(K_bar: Array) -> Array:
+            # ds_ij = -2 sum_c (x_ic - z_jc) / l_c^2 dz_jc
+            G = K_bar * slope
+            x, z = pairs.select(self.columns)
+            z_bar = 2.0 * (G.sum(axis=0)[:, None] * z - G.T @ x) / np.square(self.length_scale)
+            return self._at_columns(z_bar, pairs)
+
+        return K, pullback
+
     def evaluate(self, pairs: Pairs) -> Array:
         return self.profile(self._distance(pairs))[0]
 

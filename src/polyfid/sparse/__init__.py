@@ -1,9 +1,9 @@
 """Many rows: inference through inducing points, by passes over rows that need not be in memory."""
 
+from polyfid.covariances import Basis, Inducing
 from polyfid.sparse.belief import SparseBelief
-from polyfid.sparse.evidence import GradientPass, SparseEvidence, ValuePass
+from polyfid.sparse.evidence import GradientPass, MovableEvidence, SparseEvidence, ValuePass
 from polyfid.sparse.gradient import GradientSums, GradientView, block_gradient
-from polyfid.sparse.inducing import Basis, Inducing
 from polyfid.sparse.loop import SparseFixed, run
 from polyfid.sparse.posterior import SparsePosterior
 from polyfid.sparse.rows import MemoryRows, Rows, add_up
@@ -17,6 +17,7 @@ __all__ = [
     "GradientView",
     "Inducing",
     "MemoryRows",
+    "MovableEvidence",
     "Rows",
     "SparseBelief",
     "SparseEvidence",

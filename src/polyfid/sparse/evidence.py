@@ -8,14 +8,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from polyfid.covariances import Basis, Inducing, MovableBasis
 from polyfid.data import Points
 from polyfid.evidence import Parametrised, Value
 from polyfid.inference import SCHEMES
 from polyfid.likelihoods import Likelihood
 from polyfid.prior import Prior
 from polyfid.sparse.belief import SparseBelief
-from polyfid.sparse.gradient import GradientSums, GradientView, block_gradient, gradient
-from polyfid.sparse.inducing import Basis, Inducing
+from polyfid.sparse.gradient import (
+    GradientSums,
+    GradientView,
+    block_gradient,
+    process_gradients,
+)
 from polyfid.sparse.loop import SparseFixed, run
 from polyfid.sparse.rows import Rows
 from polyfid.sparse.sums import Sums, View, block_sums
@@ -97,11 +102,10 @@ class SparseEvidence(Parametrised):
 
     def fixed(self, theta: Array) -> tuple[Basis, SparseFixed]:
         """Inference at these parameters."""
-        cut = len(self.prior.theta)
-        basis = Basis(self.prior.with_theta(theta[:cut]), self.inducing)
+        basis, label_theta = self._at(theta)
 
         def look(belief: SparseBelief) -> Sums:
-            return self.rows.reduce(ValuePass(View(basis, belief), theta[cut:]))
+            return self.rows.reduce(ValuePass(View(basis, belief), label_theta))
 
         start = SparseBelief.prior(basis.total) if self.warm is None else self.warm
         fixed = run(look, start, self.tol, self.max_iter, self.watch)
@@ -113,9 +117,82 @@ class SparseEvidence(Parametrised):
         basis, fixed = self.fixed(theta)
         if not gradient:
             return Value(fixed.bound, np.empty(0), fixed.report)
-        return Value(fixed.bound, self._gradient(theta, basis, fixed), fixed.report)
-
-    def _gradient(self, theta: Array, basis: Basis, fixed: SparseFixed) -> Array:
         view = GradientView(basis, fixed.belief)
-        bars = self.rows.reduce(GradientPass(view, theta[len(self.prior.theta) :]))
-        return gradient(basis, fixed.belief, fixed.sums, bars)
+        sums = self.rows.reduce(GradientPass(view, self._at(theta)[1]))
+        bars = process_gradients(basis, fixed.belief, fixed.sums, sums)
+        return Value(fixed.bound, self._gradient(basis, sums, bars), fixed.report)
+
+    def _at(self, theta: Array) -> tuple[Basis, Array]:
+        """Features under these parameters, and the parameters of the likelihood."""
+        cut = len(self.prior.theta)
+        return Basis(self.prior.with_theta(theta[:cut]), self.inducing), theta[cut:]
+
+    def _gradient(self, basis: Basis, sums: GradientSums, bars: list[Array]) -> Array:
+        mixing_bar = basis.prior.loadings_pullback(sums.A_bar)
+        return np.concatenate([mixing_bar, *bars, sums.likelihood_bar])
+
+
+class MovableEvidence(SparseEvidence):
+    """The bound as a function of hyper-parameters and of where the inducing points are.
+
+    ``theta`` is that of `SparseEvidence`, and then the coordinates of all points, row by row.
+    Columns that a kernel only compares for equality, such as categories, have no slope, and points
+    stay in them where they are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyfid.kernels import RBF
+    >>> from polyfid.likelihoods import Logit
+    >>> from polyfid.prior import Autoregressive
+    >>> from polyfid.sparse import MemoryRows
+    >>> points = Points(np.arange(4.0)[:, None], np.zeros(4, dtype=int))
+    >>> rows = MemoryRows(points, Logit(np.array([-1.0, -1.0, 1.0, 1.0]), np.ones(4)))
+    >>> evidence = MovableEvidence(Autoregressive((RBF(),)), rows, Inducing((points.x[::3],)))
+    >>> evidence(evidence.theta).gradient.round(2)  # of the length-scale, and of both points
+    array([ 0.07,  0.11, -0.11])
+    """
+
+    @property
+    def theta(self) -> Array:
+        return np.concatenate([super().theta, *(z.ravel() for z in self.inducing.z)])
+
+    @property
+    def bounds(self) -> Array:
+        anywhere = [(-np.inf, np.inf)]
+        return np.concatenate(
+            [super().bounds, *(anywhere * z.size for z in self.inducing.z if z.size)]
+        )
+
+    @property
+    def theta_names(self) -> tuple[str, ...]:
+        places = (
+            f"z[{s}][{i}, {c}]"
+            for s, z in enumerate(self.inducing.z)
+            for i, c in np.ndindex(*z.shape)
+        )
+        return (*super().theta_names, *places)
+
+    @property
+    def n_hyper(self) -> int:
+        """Entries of theta that are no coordinates."""
+        return len(super().theta)
+
+    def inducing_at(self, theta: Array) -> Inducing:
+        """The points with the coordinates that theta has."""
+        ends = self.n_hyper + np.cumsum([0, *(z.size for z in self.inducing.z)])
+        return Inducing(
+            tuple(
+                theta[start : start + z.size].reshape(z.shape)
+                for start, z in zip(ends[:-1], self.inducing.z, strict=True)
+            )
+        )
+
+    def _at(self, theta: Array) -> tuple[Basis, Array]:
+        prior, likelihood = self.at(theta[: self.n_hyper])
+        return MovableBasis(prior, self.inducing_at(theta)), likelihood.theta
+
+    def _gradient(self, basis: Basis, sums: GradientSums, bars: list[Array]) -> Array:
+        cuts = [len(kernel.theta) for kernel in self.prior.kernels]
+        hyper = super()._gradient(basis, sums, [b[:n] for b, n in zip(bars, cuts, strict=True)])
+        return np.concatenate([hyper, *(b[n:] for b, n in zip(bars, cuts, strict=True))])

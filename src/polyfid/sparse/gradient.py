@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from polyfid.covariances.inducing import Basis, pieces
 from polyfid.data import Points
 from polyfid.likelihoods import Likelihood
 from polyfid.sparse.belief import SparseBelief
-from polyfid.sparse.inducing import Basis, pieces
 from polyfid.sparse.sums import LevelView, Sums, View, part_of
 
 Array = NDArray[np.float64]
@@ -25,16 +25,16 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class GradientSums:
-    """Adjoints from some rows: of the loadings, of each kernel's theta, of the likelihood's."""
+    """Adjoints from some rows: of loadings, of each process's parameters, of the likelihood's."""
 
     A_bar: Array
-    kernel_bars: tuple[Array, ...]
+    process_bars: tuple[Array, ...]
     likelihood_bar: Array
 
     def __add__(self, other: GradientSums) -> GradientSums:
         return GradientSums(
             self.A_bar + other.A_bar,
-            tuple(a + b for a, b in zip(self.kernel_bars, other.kernel_bars, strict=True)),
+            tuple(a + b for a, b in zip(self.process_bars, other.process_bars, strict=True)),
             self.likelihood_bar + other.likelihood_bar,
         )
 
@@ -76,7 +76,7 @@ def block_gradient(view: GradientView, points: Points, likelihood: Likelihood) -
     >>> from polyfid.kernels import Constant
     >>> from polyfid.likelihoods import Logit
     >>> from polyfid.prior import Autoregressive
-    >>> from polyfid.sparse.inducing import Inducing
+    >>> from polyfid.covariances.inducing import Inducing
     >>> basis = Basis(Autoregressive((Constant(4.0),)), Inducing((np.zeros((1, 1)),)))
     >>> points = Points(np.zeros((1, 1)), np.zeros(1, dtype=int))
     >>> view = GradientView(basis, SparseBelief(np.eye(1), np.zeros(1)))
@@ -85,7 +85,7 @@ def block_gradient(view: GradientView, points: Points, likelihood: Likelihood) -
     """
     prior = view.basis.prior
     A_bar = np.zeros_like(prior.loadings)
-    bars = [np.zeros(len(k.theta)) for k in prior.kernels]
+    bars = [np.zeros(view.basis.n_parameters(s)) for s in range(len(prior.kernels))]
     likelihood_bar = np.zeros(len(likelihood.theta))
     for t, of_level in points.segments():
         for rows in pieces(of_level, view.levels[t].seen.width):
@@ -121,18 +121,17 @@ def _piece_gradient(
         bars[s] += loading * pull(own)
     for s in seen.all_processes:
         loading = seen.loading[s]
-        diagonal, pull_diagonal = basis.prior.kernels[s].diagonal_vjp(x)
+        diagonal, pull_diagonal = basis.diagonal_vjp(x, s)
         A_bar[s] += loading * (second @ diagonal)
         bars[s] += loading**2 * pull_diagonal(0.5 * second)
     return likelihood.expectations_pullback(mean, variance)
 
 
-def gradient(basis: Basis, belief: SparseBelief, sums: Sums, rows: GradientSums) -> Array:
-    """The gradient in theta, the prior's then the likelihood's, from sums under the belief."""
+def process_gradients(
+    basis: Basis, belief: SparseBelief, sums: Sums, rows: GradientSums
+) -> list[Array]:
+    """The gradient in each process's parameters, from sums under the belief."""
     # sum_i phi_bar_i phi_i^T, with the sum of E l' phi out of that of nu phi.
     slope = sums.linear - sums.gram @ belief.mean
     B = np.outer(belief.mean, slope) - (belief.covariance @ sums.gram - sums.gram)
-    own = basis.pullback(B)
-    kernel_bars = [a + b for a, b in zip(rows.kernel_bars, own, strict=True)]
-    mixing_bar = basis.prior.loadings_pullback(rows.A_bar)
-    return np.concatenate([mixing_bar, *kernel_bars, rows.likelihood_bar])
+    return [a + b for a, b in zip(rows.process_bars, basis.pullback(B), strict=True)]

@@ -10,13 +10,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from polyfid.covariances.inducing import Basis, Inducing, Seen, pieces
 from polyfid.data import Points
 from polyfid.likelihoods import Likelihood
 from polyfid.linalg import jittered_root
 from polyfid.posterior import LevelPair, prior_pair
 from polyfid.prior import Prior
 from polyfid.sparse.belief import SparseBelief
-from polyfid.sparse.inducing import Basis, Inducing, Seen, pieces
 
 Array = NDArray[np.float64]
 

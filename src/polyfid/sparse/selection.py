@@ -1,6 +1,6 @@
 """Choosing inducing points among the rows.
 
-They are always rows, never means of rows, so that categories and indicators stay what they are.
+They are rows, never means of rows, so that categories and indicators are what they are among rows.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from polyfid.covariances import Inducing
 from polyfid.data import Points, sort_rows
 from polyfid.kernels import Kernel, Pairs
 from polyfid.prior import Prior
-from polyfid.sparse.inducing import Inducing
 
 Array = NDArray[np.float64]
 Method = Literal["kmeans", "pivoted"]

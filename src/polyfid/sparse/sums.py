@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from polyfid.covariances.inducing import Basis, Seen, pieces
 from polyfid.data import Points
 from polyfid.likelihoods import Likelihood
 from polyfid.linalg import add_weighted_gram, lower_root, times_triangular
 from polyfid.sparse.belief import SparseBelief
-from polyfid.sparse.inducing import Basis, Seen, pieces
 
 Array = NDArray[np.float64]
 
@@ -76,7 +76,7 @@ def block_sums(view: View, points: Points, likelihood: Likelihood) -> Sums:
     >>> from polyfid.kernels import RBF
     >>> from polyfid.likelihoods import Logit
     >>> from polyfid.prior import Autoregressive
-    >>> from polyfid.sparse.inducing import Inducing
+    >>> from polyfid.covariances.inducing import Inducing
     >>> basis = Basis(Autoregressive((RBF(),)), Inducing((np.zeros((1, 1)),)))
     >>> points = Points(np.zeros((2, 1)), np.zeros(2, dtype=int))
     >>> labels = Logit(np.array([1.0, 1.0]), np.ones(2))

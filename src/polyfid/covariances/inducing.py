@@ -138,10 +138,22 @@ class Basis:
         pairs = PassingPairs(x, self._anchors[s])
         return np.broadcast_to(self.prior.kernels[s].evaluate(pairs), pairs.shape)
 
+    def n_parameters(self, s: int) -> int:
+        """Of process s, in which gradients are: the kernel's theta."""
+        return len(self.prior.kernels[s].theta)
+
+    def vjp(self, pairs: Pairs, s: int) -> tuple[Array, Pullback]:
+        """k_s of the pairs, and the pullback from its adjoint to that of the parameters."""
+        return self.prior.kernels[s].vjp(pairs)
+
+    def diagonal_vjp(self, x: Array, s: int) -> tuple[Array, Pullback]:
+        """k_s(x_i, x_i), and the pullback from its adjoint to that of the parameters."""
+        return self.prior.kernels[s].diagonal_vjp(x)
+
     def covariance_vjp(self, x: Array, s: int) -> tuple[Array, Pullback]:
-        """As `covariance`, and the pullback from its adjoint to that of the kernel's theta."""
+        """As `covariance`, and the pullback from its adjoint to that of the parameters."""
         pairs = PassingPairs(x, self._anchors[s])
-        K, pullback = self.prior.kernels[s].vjp(pairs)
+        K, pullback = self.vjp(pairs, s)
         return np.broadcast_to(K, pairs.shape), pullback
 
     def whiten(self, K: Array, s: int, loading: float, out: Array) -> None:
@@ -166,7 +178,7 @@ class Basis:
         return Phi
 
     def pullback(self, B: Array) -> list[Array]:
-        """Adjoints of the kernels' theta by way of K_uu, from B = sum_i phi_bar_i phi_i^T.
+        """Adjoints of the parameters by way of K_uu, from B = sum_i phi_bar_i phi_i^T.
 
         With dL = L low(L^-1 dK_uu L^-T), where low takes the lower triangle and half the diagonal,
         d phi = -low(L^-1 dK_uu L^-T) phi, so that K_uu_bar = -L^-T low(B) L^-1.
@@ -182,11 +194,47 @@ class Basis:
             # The jitter is a share of the mean of the diagonal.
             share = self._jitters[s] * np.trace(K_bar) / max(len(z), 1)
             K_bar.flat[:: len(z) + 1] += share
-            kernel = self.prior.kernels[s]
             bars.append(
-                kernel.vjp(Pairs(z, z))[1](K_bar) if len(z) else np.zeros_like(kernel.theta)
+                self.square_pullback(K_bar, s) if len(z) else np.zeros(self.n_parameters(s))
             )
         return bars
+
+    def square_pullback(self, K_bar: Array, s: int) -> Array:
+        """The adjoint of the parameters from the symmetric one of K_uu."""
+        z = self.inducing.z[s]
+        return self.vjp(Pairs(z, z), s)[1](K_bar)
+
+
+class MovableBasis(Basis):
+    """The same features, with gradients in the kernels' theta and then in places, row by row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyfid.kernels import RBF
+    >>> from polyfid.prior import Autoregressive
+    >>> basis = MovableBasis(Autoregressive((RBF(),)), Inducing((np.zeros((1, 1)),)))
+    >>> basis.covariance_vjp(np.ones((1, 1)), 0)[1](np.ones((1, 1))).round(4)
+    array([0.6065, 0.6065])
+    """
+
+    def n_parameters(self, s: int) -> int:
+        return super().n_parameters(s) + self.inducing.z[s].size
+
+    def vjp(self, pairs: Pairs, s: int) -> tuple[Array, Pullback]:
+        K, to_theta = super().vjp(pairs, s)
+        _, to_places = self.prior.kernels[s].place_vjp(pairs)
+        return K, lambda K_bar: np.concatenate([to_theta(K_bar), to_places(K_bar).ravel()])
+
+    def diagonal_vjp(self, x: Array, s: int) -> tuple[Array, Pullback]:
+        diagonal, to_theta = super().diagonal_vjp(x, s)
+        nothing = np.zeros(self.inducing.z[s].size)
+        return diagonal, lambda k_bar: np.concatenate([to_theta(k_bar), nothing])
+
+    def square_pullback(self, K_bar: Array, s: int) -> Array:
+        bar = super().square_pullback(K_bar, s)
+        bar[super().n_parameters(s) :] *= 2.0  # both points of a pair move
+        return bar
 
 
 def _square(kernel: Kernel, z: Array) -> Array:
