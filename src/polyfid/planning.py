@@ -25,9 +25,9 @@ ALWAYS_EXACT = 2000
 #: Evaluations of the evidence in a climb, steps of inference in one, and operations of a step in
 #: units of n^3 (exact), or of m^2 a row (sparse): typical figures.
 _EVALUATIONS, _STEPS, _CUBES = 40, 10, 1.5
-_SPARSE_EVALUATIONS, _SPARSE_STEPS, _SQUARES, _PASSES = 20, 5, 5.0, 5
-#: Matrices of n by n in memory at a time.
-_MATRICES = 8
+_SPARSE_EVALUATIONS, _SPARSE_STEPS, _SQUARES, _PASSES = 20, 7, 7.0, 7
+#: Matrices of n by n in memory at a time, and copies of the rows.
+_MATRICES, _COPIES = 8, 6.0
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ def _sparse_cost(
     few = _CUBES * _STEPS * _EVALUATIONS * min(n, 1500.0) ** 3
     climb = _SPARSE_EVALUATIONS * _SPARSE_STEPS * tuned
     m = float(sum(sizes))
-    memory = 8.0 * (2.0 * n * (n_features + 4) + 20.0 * m * m + 3.0 * threads * 2048 * m)
+    memory = 8.0 * (_COPIES * n * (n_features + 4) + 20.0 * m * m + 3.0 * threads * 2048 * m)
     return Cost(a_pass * (climb + _PASSES) + few, memory, threads)
 
 

@@ -57,13 +57,14 @@ def test_blocks_of_level_files_as_asked(polyfid, folder):
 def test_options_in_a_file(polyfid, folder):
     (folder / "run.toml").write_text(
         'files = ["tidy.csv"]\nkernel = "rbf"\nin_blocks = true\ninducing = [12, 6]\ntuning = 50\n'
-        f'block = 20\nspool = "{folder}"\n'
+        f'refine = false\nblock = 20\nspool = "{folder}"\n'
     )
     polyfid("fit", "--config", "run.toml", "-o", "m.polyfid")
     model = library.load("m.polyfid").classifier
     assert (model.n_inducing, model.n_tuning) == ((12, 6), 50)
+    assert model.refine_inducing is False
     written = (folder / "m.polyfid.toml").read_text()
-    assert 'inducing = "12,6"\ntuning = 50\nin_blocks = true\nblock = 20\n' in written
+    assert 'inducing = "12,6"\nrefine = false\ntuning = 50\nin_blocks = true\nblock = 20\n' in written
     again = polyfid.json("fit", "--config", "m.polyfid.toml", "-o", "n.polyfid")
     assert again["in_blocks"] is True
     assert not list(folder.glob("polyfid-*"))  # the spool was here
