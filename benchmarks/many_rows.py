@@ -45,11 +45,13 @@ def main(path: str, options: dict[str, Any]) -> dict[str, Any]:
     before, started, ends = peak_bytes(), time.perf_counter(), []
     cpu = time.process_time()
 
-    def on_pass(turn: int, n_turns: int, bounds: Sequence[float]) -> None:
+    def on_step(stage: str, turn: int, n_turns: int, bounds: Sequence[float]) -> None:
+        if stage == "tuning":
+            return
         ends.append(time.perf_counter())
         print(f"    {ends[-1] - started:.1f} s: {list(bounds)[-1:]}", file=sys.stderr, flush=True)
 
-    model._on_pass = on_pass
+    model._on_step = on_step
     model.fit(x, y, fidelity=level)
     wall, cpu = time.perf_counter() - started, time.process_time() - cpu
     start = time.perf_counter()

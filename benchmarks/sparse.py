@@ -119,7 +119,7 @@ def against_vecchia(context: Context) -> list[Figure]:
     n, n_test = (2000, 1000) if context.quick else (10_000, 5000)
     problem = make_problem(n + n_test)
     x, y, new, truth = problem.x[:n], problem.y[:n], problem.x[n:], problem.y[n:]
-    model = MultiFidelityClassifier(4.0 * RBF(2.0, ard=True), n_inducing=500, random_state=0)
+    model = MultiFidelityClassifier(4.0 * RBF(2.0, ard=True), n_inducing=200, random_state=0)
     theirs = gpboost.GPModel(
         gp_coords=x,
         cov_function="gaussian_ard",

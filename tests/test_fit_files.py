@@ -287,12 +287,12 @@ def test_the_spool_is_told_of_and_removed(tidy, tmp_path):
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError, TableError])
 def test_the_spool_is_removed_whatever_happens(tidy, tmp_path, error):
-    def stop(turn, n_turns, bounds):
+    def stop(stage, turn, n_turns, bounds):
         assert (tmp_path / os.listdir(tmp_path)[0] / "x.npy").is_file()
         raise error("enough")
 
     model = make_model()
-    model._on_pass = stop
+    model._on_step = stop
     with pytest.raises(error, match="enough"):
         fit_files([tidy], classifier=model, spool=tmp_path)
     assert list(tmp_path.iterdir()) == []
@@ -322,11 +322,11 @@ def peak_of_a_fit(path):
     arrow = 0
     model = make_model(n_inducing=5)
 
-    def stop(turn, n_turns, bounds):
-        if len(bounds) == 2:
+    def stop(stage, turn, n_turns, bounds):
+        if stage == "passes" and len(bounds) == 2:
             raise KeyboardInterrupt
 
-    model._on_pass = stop
+    model._on_step = stop
 
     def look(stage, done, total):
         nonlocal arrow
@@ -358,11 +358,11 @@ def test_memory_does_not_grow_with_the_rows(tmp_path, monkeypatch):
 def interrupted_fit(source, path, **changes):
     model = make_model(**changes)
 
-    def stop(turn, n_turns, bounds):
-        if len(bounds) == 2:
+    def stop(stage, turn, n_turns, bounds):
+        if stage == "passes" and len(bounds) == 2:
             raise KeyboardInterrupt
 
-    model._on_pass = stop
+    model._on_step = stop
     with pytest.raises(KeyboardInterrupt):
         fit_files([source], classifier=model, checkpoint=path)
     assert path.is_file()
@@ -374,13 +374,13 @@ def test_a_fit_goes_on_from_its_checkpoint(tidy, tmp_path):
     interrupted_fit(tidy, path)
     passes = []
     model = make_model()
-    model._on_pass = lambda turn, n_turns, bounds: passes.append(len(bounds))
+    model._on_step = lambda stage, *_: passes.append(stage)
     again = fit_files([tidy], classifier=model, checkpoint=path)
     assert not path.exists()
-    assert max(passes) < whole.classifier._fits[0].inference.n_iter
+    assert passes.count("passes") <= whole.classifier._fits[0].inference.n_iter
     assert again.classifier.converged_
     assert again.classifier.warm_start is False
-    assert again.classifier._on_pass is None
+    assert again.classifier._on_step is None
     np.testing.assert_allclose(
         again.predict(tidy).filter(like="p_"), whole.predict(tidy).filter(like="p_"), atol=1e-4
     )

@@ -268,12 +268,12 @@ def test_an_interrupted_fit_can_be_used_and_goes_on(data, tmp_path):
     whole = sparse(optimizer=None).fit_blocks(blocks)
     part, seen = sparse(optimizer=None, warm_start=True), []
 
-    def stop(turn, n, bounds):
+    def stop(stage, turn, n, bounds):
         seen.append(len(bounds))
         if len(bounds) == 2:
             raise KeyboardInterrupt
 
-    part._on_pass = stop
+    part._on_step = stop
     path = tmp_path / "part.polyfid"
     with pytest.raises(KeyboardInterrupt):
         part.fit_blocks(blocks, checkpoint=path)
@@ -283,7 +283,7 @@ def test_an_interrupted_fit_can_be_used_and_goes_on(data, tmp_path):
 
     saved = polyfid.load(path)
     for model in (part, saved.set_params(warm_start=True)):
-        model._on_pass = None
+        model._on_step = None
         model.fit_blocks(blocks)
         assert model.converged_
         assert len(model._fits[0].inference.bounds) < len(whole._fits[0].inference.bounds)

@@ -31,7 +31,7 @@ LAYERS = [
     ["structures", "summary", "arguments"],
     ["large", "planning", "reading"],
     ["fitting"],
-    ["sources", "surveying"],
+    ["fitted", "sources", "surveying"],
     ["baselines", "model_selection", "persistence"],
     ["classifier"],
     ["distributed"],

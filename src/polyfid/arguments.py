@@ -34,6 +34,7 @@ def read_settings(given: Any, levels: Levels) -> Settings:
     check_count("max_iter", given.max_iter, 1)
     read_n_tuning(given.n_tuning, levels, 1)
     check_choice("warm_start", given.warm_start, (True, False))
+    check_choice("refine_inducing", given.refine_inducing, (True, False))
     kernels = _read_kernels(given.kernel, given.coupling, levels)
     inference: str = given.inference
     if inference == "auto":

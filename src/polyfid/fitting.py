@@ -131,6 +131,7 @@ def fit_sparsely(
     rng: np.random.RandomState,
     before: Sequence[Mixture] | None = None,
     watch: Watch | None = None,
+    tuning: Callable[[int, Sequence[float]], None] | None = None,
 ) -> list[Mixture]:
     """Inducing points: structure and hyper-parameters from a sample, posterior from all rows.
 
@@ -143,6 +144,7 @@ def fit_sparsely(
     rng
     before : models of such rows to go on from, of the first classes or of all.
     watch : told of every pass.
+    tuning : told of every pass over the sample before: class, and bounds so far.
     """
     assert plan.n_inducing is not None
     found: list[Mixture] = list(before or ())
@@ -156,6 +158,10 @@ def fit_sparsely(
             if watch is not None:
                 watch(found, turn, bounds)
 
+        def tell_of_tuning(bounds: Sequence[float], turn: int = turn) -> None:
+            if tuning is not None:
+                tuning(turn, bounds)
+
         member = fit_many(
             Sample(rows, sample.weight, stands_for),
             rows_for(positive),
@@ -166,6 +172,7 @@ def fit_sparsely(
             seed,
             before[turn].best if before and turn < len(before) else None,
             tell,
+            tell_of_tuning,
         )
         found[turn : turn + 1] = [Mixture((member,))]
     return found

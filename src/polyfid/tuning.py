@@ -89,11 +89,6 @@ class Optimum:
 Opinion = Callable[[Array], tuple[float, Array]]
 
 
-def no_opinion(theta: Array) -> tuple[float, Array]:
-    """A flat prior, of any number of parameters."""
-    return 0.0, np.zeros_like(theta)
-
-
 def maximise(
     evidence: Objective,
     hyperprior: Opinion,

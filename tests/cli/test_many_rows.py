@@ -54,6 +54,23 @@ def test_blocks_of_level_files_as_asked(polyfid, folder):
     assert found["summary"]["levels"] == ["crowd", "expert"]
 
 
+def test_rows_to_tune_on_by_level(polyfid, folder):
+    given = ("--kernel", "rbf", "--inducing", "15", "--tuning", "crowd=30, expert=10")
+    polyfid("fit", "tidy.csv", *given, "-o", "m.polyfid")
+    model = library.load("m.polyfid").classifier
+    assert model.n_tuning == {"crowd": 30, "expert": 10}
+    assert "on 40 of 60 rows" in str(model.report_)
+
+
+@pytest.mark.parametrize(
+    "tuning", ["0", "few", "-5", "3,4", "crowd=", "crowd=2,crowd=3", "5,crowd=2"]
+)
+def test_rows_to_tune_on_that_make_no_sense(polyfid, folder, tuning):
+    said = polyfid("fit", "tidy.csv", "--tuning", tuning, code=2).stderr
+    assert "--tuning" in said
+    assert "must be a whole number from 1, or LEVEL=N" in said
+
+
 def test_options_in_a_file(polyfid, folder):
     (folder / "run.toml").write_text(
         'files = ["tidy.csv"]\nkernel = "rbf"\nin_blocks = true\ninducing = [12, 6]\ntuning = 50\n'
@@ -64,7 +81,13 @@ def test_options_in_a_file(polyfid, folder):
     assert (model.n_inducing, model.n_tuning) == ((12, 6), 50)
     assert model.refine_inducing is False
     written = (folder / "m.polyfid.toml").read_text()
-    lines = ('inducing = "12,6"', "refine = false", "tuning = 50", "in_blocks = true", "block = 20")
+    lines = (
+        'inducing = "12,6"',
+        "refine = false",
+        'tuning = "50"',
+        "in_blocks = true",
+        "block = 20",
+    )
     assert "\n".join(lines) in written
     again = polyfid.json("fit", "--config", "m.polyfid.toml", "-o", "n.polyfid")
     assert again["in_blocks"] is True
@@ -182,7 +205,8 @@ def test_passes_are_shown_in_a_terminal(polyfid, folder, monkeypatch):
     monkeypatch.setattr("polyfid.cli.talk._error_is_terminal", lambda: True)
     polyfid("fit", "tidy.csv", *FAST, "--in-blocks")
     stages = [words.partition(",")[0] for words in dict.fromkeys(shown)]
-    assert stages[:3] == ["Reading", "Writing numbers", "Fitting: pass 0"]
+    assert stages[:3] == ["Reading", "Writing numbers", "Tuning on a sample: pass 1"]
+    assert "Fitting: pass 0" in stages
     assert any(words.startswith("Fitting: pass 2, bound -") for words in shown)
     shown.clear()
     polyfid("fit", "tidy.csv", *FAST)

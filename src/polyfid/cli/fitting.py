@@ -32,7 +32,7 @@ def classifier(fitting: Fitting, scale: Scale | None = None) -> MultiFidelityCla
         inference=fitting.inference,
         n_inducing=scale.n_inducing,
         refine_inducing=scale.refine,
-        n_tuning="auto" if scale.tuning is None else scale.tuning,
+        n_tuning=scale.n_tuning,
         random_state=fitting.seed,
     )
 
@@ -49,12 +49,12 @@ def fit_sources(
         table = read_sources(sources, fitting.seed)
         speaker.say(f"{len(table):,} rows were read into memory")
         with speaker.progress("Fitting") as bar:
-            model._on_pass = _teller(bar)
+            model._on_step = _teller(bar)
             return fit_table(table, fitting, sources.missing, model), False
     speaker.say(f"Tables are read in blocks ({why})")
     files, roles, levels = tables_of(sources)
     with cluster(scale.dask) as client, speaker.progress("Reading") as bar:
-        model._on_pass = _teller(bar)
+        model._on_step = _teller(bar)
         fitted = TableModel.fit_files(
             files,
             roles,
@@ -73,13 +73,14 @@ def fit_sources(
     return fitted, True
 
 
-def _teller(bar: Bar) -> Callable[[int, int, Sequence[float]], None]:
+def _teller(bar: Bar) -> Callable[[str, int, int, Sequence[float]], None]:
     """Shows passes of inference."""
 
-    def tell(turn: int, n_turns: int, bounds: Sequence[float]) -> None:
+    def tell(stage: str, turn: int, n_turns: int, bounds: Sequence[float]) -> None:
         who = f"class {turn + 1} of {n_turns}, " if n_turns > 1 else ""
+        what = "Tuning on a sample" if stage == "tuning" else "Fitting"
         bound = f", bound {bounds[-1]:,.1f}" if bounds else ""
-        bar.words(f"Fitting: {who}pass {len(bounds)}{bound}")
+        bar.words(f"{what}: {who}pass {len(bounds)}{bound}")
 
     return tell
 

@@ -41,11 +41,12 @@ class Scale:
         ),
     ] = True
     tuning: Annotated[
-        int | None,
+        str | None,
         typer.Option(
-            min=1,
-            help="Rows that hyper-parameters are tuned on.",
+            help="Rows that hyper-parameters are tuned on, or how many of each level: "
+            "crowd=10000,expert=5000.",
             show_default="3000, or 20000 with inducing points",
+            metavar="N or LEVEL=N,…",
             rich_help_panel=MANY,
         ),
     ] = None
@@ -99,6 +100,22 @@ class Scale:
                 param_hint="--inducing",
             )
         return numbers[0] if len(numbers) == 1 else numbers
+
+    @property
+    def n_tuning(self) -> str | int | dict[str, int]:
+        """Rows to tune on, as the estimator takes them."""
+        if self.tuning is None:
+            return "auto"
+        words = [word.rpartition("=") for word in split(self.tuning)]
+        counts = {level.strip(): number.strip() for level, _, number in words}
+        alone = counts.get("", "1")
+        good = all(map(str.isdecimal, counts.values())) and len(counts) == len(words)
+        if not good or ("" in counts and (len(words) > 1 or int(alone) == 0)):
+            raise typer.BadParameter(
+                f"must be a whole number from 1, or LEVEL=N for some levels; got {self.tuning!r}",
+                param_hint="--tuning",
+            )
+        return int(alone) if "" in counts else {k: int(v) for k, v in counts.items()}
 
 
 @contextmanager

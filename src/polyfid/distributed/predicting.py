@@ -92,7 +92,7 @@ def _send(model: MultiFidelityClassifier) -> Delayed:
     """The model as it is now, as one node of a graph."""
     check_is_fitted(model, "report_")
     sent = copy(model)
-    for name in ("_on_pass", "_resume"):  # of fitting only
+    for name in ("_on_step", "_resume"):  # of fitting only
         sent.__dict__.pop(name, None)
     return delayed(sent, pure=False, traverse=False)
 

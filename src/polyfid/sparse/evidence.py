@@ -102,10 +102,10 @@ class SparseEvidence(Parametrised):
 
     def fixed(self, theta: Array) -> tuple[Basis, SparseFixed]:
         """Inference at these parameters."""
-        basis, label_theta = self._at(theta)
+        basis, labels = self._basis(theta), self._label_theta(theta)
 
         def look(belief: SparseBelief) -> Sums:
-            return self.rows.reduce(ValuePass(View(basis, belief), label_theta))
+            return self.rows.reduce(ValuePass(View(basis, belief), labels))
 
         start = SparseBelief.prior(basis.total) if self.warm is None else self.warm
         fixed = run(look, start, self.tol, self.max_iter, self.watch)
@@ -118,14 +118,16 @@ class SparseEvidence(Parametrised):
         if not gradient:
             return Value(fixed.bound, np.empty(0), fixed.report)
         view = GradientView(basis, fixed.belief)
-        sums = self.rows.reduce(GradientPass(view, self._at(theta)[1]))
+        sums = self.rows.reduce(GradientPass(view, self._label_theta(theta)))
         bars = process_gradients(basis, fixed.belief, fixed.sums, sums)
         return Value(fixed.bound, self._gradient(basis, sums, bars), fixed.report)
 
-    def _at(self, theta: Array) -> tuple[Basis, Array]:
-        """Features under these parameters, and the parameters of the likelihood."""
-        cut = len(self.prior.theta)
-        return Basis(self.prior.with_theta(theta[:cut]), self.inducing), theta[cut:]
+    def _basis(self, theta: Array) -> Basis:
+        return Basis(self.prior.with_theta(theta[: len(self.prior.theta)]), self.inducing)
+
+    def _label_theta(self, theta: Array) -> Array:
+        start = len(self.prior.theta)
+        return theta[start : start + len(self.likelihood.theta)]
 
     def _gradient(self, basis: Basis, sums: GradientSums, bars: list[Array]) -> Array:
         mixing_bar = basis.prior.loadings_pullback(sums.A_bar)
@@ -159,10 +161,8 @@ class MovableEvidence(SparseEvidence):
 
     @property
     def bounds(self) -> Array:
-        anywhere = [(-np.inf, np.inf)]
-        return np.concatenate(
-            [super().bounds, *(anywhere * z.size for z in self.inducing.z if z.size)]
-        )
+        n_places = sum(z.size for z in self.inducing.z)
+        return np.concatenate([super().bounds, np.tile([-np.inf, np.inf], (n_places, 1))])
 
     @property
     def theta_names(self) -> tuple[str, ...]:
@@ -188,9 +188,9 @@ class MovableEvidence(SparseEvidence):
             )
         )
 
-    def _at(self, theta: Array) -> tuple[Basis, Array]:
-        prior, likelihood = self.at(theta[: self.n_hyper])
-        return MovableBasis(prior, self.inducing_at(theta)), likelihood.theta
+    def _basis(self, theta: Array) -> Basis:
+        prior = self.prior.with_theta(theta[: len(self.prior.theta)])
+        return MovableBasis(prior, self.inducing_at(theta))
 
     def _gradient(self, basis: Basis, sums: GradientSums, bars: list[Array]) -> Array:
         cuts = [len(kernel.theta) for kernel in self.prior.kernels]

@@ -33,8 +33,8 @@ def own_copy(
     if classifier is None:
         return MultiFidelityClassifier(random_state=0, levels=levels)
     model = clone(classifier).set_params(levels=levels)
-    if classifier._on_pass is not None:
-        model._on_pass = classifier._on_pass
+    if classifier._on_step is not None:
+        model._on_step = classifier._on_step
     return model
 
 
@@ -98,7 +98,7 @@ def _warm(model: MultiFidelityClassifier) -> Any:
         yield
     finally:
         model.set_params(warm_start=before)
-        model.__dict__.pop("_on_pass", None)
+        model.__dict__.pop("_on_step", None)
 
 
 def resumed(
@@ -118,8 +118,8 @@ def resumed(
     if other is not None:
         raise ValueError(f"{name} is the checkpoint of another fit, with other {other}; {advice}")
     saved.set_params(**{name: getattr(model, name) for name in _OF_A_RUN})
-    if model._on_pass is not None:
-        saved._on_pass = model._on_pass
+    if model._on_step is not None:
+        saved._on_step = model._on_step
     return saved
 
 

@@ -95,7 +95,7 @@ class TableModel:
         try:
             model.fit(x, table.label, fidelity=table.fidelity, sample_weight=table.weight)
         finally:
-            model.__dict__.pop("_on_pass", None)
+            model.__dict__.pop("_on_step", None)
         return cls(recipe, model, table.roles, table)
 
     @classmethod
