@@ -1,24 +1,17 @@
-"""One pass over the rows: threads of blocks, threads of BLAS, and single precision.
-
-And where inducing points are: chosen in two ways, and moved.
-"""
+"""One pass over the rows: threads of blocks, threads of BLAS, and single precision."""
 
 from __future__ import annotations
 
 import time
 from functools import partial
 from typing import Any
-from unittest import mock
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import log_loss
 from threadpoolctl import threadpool_limits
 
-from benchmarks.figures import Context, Figure, Table, at_least, at_most, info
-from benchmarks.sparse import spambase
+from benchmarks.figures import Context, Figure, at_least, info
 from benchmarks.timing import take_turns
-from polyfid import MultiFidelityClassifier
 from polyfid.data import Points
 from polyfid.datasets import make_cokriging
 from polyfid.kernels import RBF
@@ -130,48 +123,3 @@ def _single(rows: MemoryRows, basis: Basis, belief: SparseBelief) -> Sums:
         return Sums(gram, linear.astype(float), value, len(points), float(labels.weight.sum()))
 
     return rows.reduce(block)
-
-
-def points(context: Context) -> list[Figure]:
-    """Inducing points from pivots or from clusters, at rows or moved: log-loss and time."""
-    n = 4000 if context.quick else 20_000
-    made = make_cokriging(n - n // 5, n // 5, 5, labels="sigmoid", n_test=5000, random_state=1002)
-    given = {
-        "co-kriging": (made.data, made.target, made.fidelity, made.test_data, made.test_target)
-    }
-    if context.data is not None:
-        given["spambase"] = spambase(context, 4000)
-    ways = {
-        "pivots": ("pivoted", False),
-        "clusters": ("kmeans", False),
-        "clusters, moved": ("kmeans", True),
-    }
-    rows, losses = [], {}
-    for name, (X, y, level, X_test, y_test) in given.items():
-        for m in ((60, 40),) if context.quick else ((60, 40), (300, 100)):
-            for way, (method, refine) in ways.items():
-                context.progress(f"points: {name}, {m}, {way}")
-                model = MultiFidelityClassifier(
-                    4.0 * RBF(2.0, ard=True), n_inducing=m, refine_inducing=refine, random_state=0
-                )
-                begin = time.process_time()
-                with mock.patch("polyfid.large.choose", partial(choose, method=method)):
-                    model.fit(X, y, fidelity=level)
-                taken = time.process_time() - begin
-                loss = losses[name, m, way] = log_loss(y_test, model.predict_proba(X_test))
-                bound = model.log_marginal_likelihood_value_
-                sizes = " + ".join(map(str, m))
-                rows.append([name, sizes, way, f"{bound:.0f}", f"{loss:.4f}", f"{taken:.1f}"])
-    header = ["set", "points", "where", "bound", "log-loss", "CPU, s"]
-    context.tables.append(Table(f"Where inducing points are ({n:,} rows)", header, rows))
-    cells = {key[:2] for key in losses}
-
-    def worst(better: str, worse: str) -> float:
-        return max(losses[*cell, better] - losses[*cell, worse] for cell in cells)
-
-    return [
-        at_most("points: clusters' log-loss less pivots', at most", worst("clusters", "pivots"), 0),
-        at_most(
-            "points: log-loss moved less at rows, at most", worst("clusters, moved", "clusters"), 0
-        ),
-    ]

@@ -180,13 +180,9 @@ class MovableEvidence(SparseEvidence):
 
     def inducing_at(self, theta: Array) -> Inducing:
         """The points with the coordinates that theta has."""
-        ends = self.n_hyper + np.cumsum([0, *(z.size for z in self.inducing.z)])
-        return Inducing(
-            tuple(
-                theta[start : start + z.size].reshape(z.shape)
-                for start, z in zip(ends[:-1], self.inducing.z, strict=True)
-            )
-        )
+        z = self.inducing.z
+        parts = np.split(theta[self.n_hyper :], np.cumsum([part.size for part in z])[:-1])
+        return Inducing(tuple(p.reshape(old.shape) for p, old in zip(parts, z, strict=True)))
 
     def _basis(self, theta: Array) -> Basis:
         prior = self.prior.with_theta(theta[: len(self.prior.theta)])
