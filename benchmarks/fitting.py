@@ -8,15 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.synthetic import Problem
-from polyfid.data import Points
-from polyfid.evidence import Evidence
-from polyfid.hyperprior import HyperPrior
 from polyfid.inference import SCHEMES
+from polyfid.inference.posterior import Posterior
 from polyfid.kernels import RBF, Constant, Kernel
-from polyfid.likelihoods import Logit
-from polyfid.posterior import Posterior
-from polyfid.prior import Autoregressive
-from polyfid.tuning import maximise
+from polyfid.kernels.hyperprior import HyperPrior
+from polyfid.learning.climb import maximise
+from polyfid.learning.evidence import Evidence
+from polyfid.model.likelihoods import Logit
+from polyfid.model.prior import Autoregressive
+from polyfid.rows import Points
 
 Array = NDArray[np.float64]
 

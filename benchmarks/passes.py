@@ -12,23 +12,19 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.figures import Context, Figure, at_least, info
 from benchmarks.timing import take_turns
-from polyfid.data import Points
 from polyfid.datasets import make_cokriging
+from polyfid.inference import sparse_loop
+from polyfid.inference.inducing import Basis
+from polyfid.inference.passes import Sums, View, block_sums
+from polyfid.inference.selection import choose
+from polyfid.inference.sources import MemoryRows
+from polyfid.inference.sparse_belief import SparseBelief
+from polyfid.inference.sparse_posterior import SparsePosterior
 from polyfid.kernels import RBF
-from polyfid.likelihoods import Likelihood, Logit
-from polyfid.logistic import expected_sigmoid
-from polyfid.prior import Autoregressive
-from polyfid.sparse import (
-    Basis,
-    MemoryRows,
-    SparseBelief,
-    SparsePosterior,
-    Sums,
-    View,
-    block_sums,
-    choose,
-)
-from polyfid.sparse import loop as sparse_loop
+from polyfid.model.likelihoods import Likelihood, Logit
+from polyfid.model.logistic import expected_sigmoid
+from polyfid.model.prior import Autoregressive
+from polyfid.rows import Points
 
 Array = NDArray[np.float64]
 

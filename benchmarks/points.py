@@ -12,8 +12,8 @@ from benchmarks.figures import Context, Figure, Table, at_most
 from benchmarks.sparse import spambase
 from polyfid import MultiFidelityClassifier
 from polyfid.datasets import make_cokriging
+from polyfid.inference.selection import choose
 from polyfid.kernels import RBF
-from polyfid.sparse import choose
 
 
 def run(context: Context) -> list[Figure]:
@@ -39,7 +39,7 @@ def run(context: Context) -> list[Figure]:
                     4.0 * RBF(2.0, ard=True), n_inducing=m, refine_inducing=refine, random_state=0
                 )
                 begin = time.process_time()
-                with mock.patch("polyfid.large.choose", partial(choose, method=method)):
+                with mock.patch("polyfid.learning.large.choose", partial(choose, method=method)):
                     model.fit(X, y, fidelity=level)
                 taken = time.process_time() - begin
                 loss = losses[name, m, way] = log_loss(y_test, model.predict_proba(X_test))

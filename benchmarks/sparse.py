@@ -15,15 +15,18 @@ from threadpoolctl import threadpool_limits
 from benchmarks.figures import Context, Figure, Skip, at_least, at_most, info
 from benchmarks.synthetic import make_problem
 from polyfid import MultiFidelityClassifier
-from polyfid.data import Points
 from polyfid.datasets import load_pmlb, make_cokriging
-from polyfid.evidence import Evidence
 from polyfid.inference import SCHEMES
+from polyfid.inference.inducing import Inducing
+from polyfid.inference.posterior import Posterior
+from polyfid.inference.sources import MemoryRows
+from polyfid.inference.sparse_posterior import SparsePosterior
 from polyfid.kernels import RBF, Constant
-from polyfid.likelihoods import Logit
-from polyfid.posterior import Posterior
-from polyfid.prior import Autoregressive
-from polyfid.sparse import Inducing, MemoryRows, SparseEvidence, SparsePosterior
+from polyfid.learning.evidence import Evidence
+from polyfid.learning.sparse_evidence import SparseEvidence
+from polyfid.model.likelihoods import Logit
+from polyfid.model.prior import Autoregressive
+from polyfid.rows import Points
 
 Array = NDArray[np.float64]
 

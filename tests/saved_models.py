@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from polyfid import MultiFidelityClassifier, load
-from polyfid.mixture import Mixture
-from polyfid.persistence import SCHEMA, ModelFileError
+from polyfid.learning.mixture import Mixture
+from polyfid.model_files import SCHEMA, ModelFileError
 
 MODELS = Path(__file__).parent / "models"
 PRELUDE = struct.Struct("<8sQ32s")

@@ -20,8 +20,8 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from tolerances import IDENTITY
 
-from polyfid.baselines import Pooled, Stacked, TrustedOnly
-from polyfid.data import stack_levels
+from polyfid.estimator.baselines import Pooled, Stacked, TrustedOnly
+from polyfid.estimator.levels import stack_levels
 
 ALL = [TrustedOnly, Pooled, Stacked]
 ESTIMATORS = [LogisticRegression(), GaussianNB(), DecisionTreeClassifier(random_state=0)]

@@ -19,12 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from tolerances import GRADIENT, IDENTITY
 
-from polyfid import (
-    MultiFidelityClassifier,
-    TrustedKFold,
-    TrustedShuffleSplit,
-    stack_levels,
-)
+from polyfid import MultiFidelityClassifier, TrustedKFold, TrustedShuffleSplit, stack_levels
 from polyfid.kernels import RBF, Constant, Linear, Matern, White
 
 SCHEMES = ["laplace", "ep", "variational"]
@@ -334,7 +329,7 @@ def test_extreme_probabilities_keep_their_digits():
 
 
 def test_many_new_points_in_batches(model, monkeypatch):
-    monkeypatch.setattr("polyfid.posterior.BATCH_ELEMENTS", 500)
+    monkeypatch.setattr("polyfid.inference.posterior.BATCH_ELEMENTS", 500)
     batched = model.predict_proba(NEW)
     monkeypatch.undo()
     np.testing.assert_allclose(batched, model.predict_proba(NEW), atol=1e-14)

@@ -10,12 +10,10 @@ from scipy.stats import multivariate_normal
 from sklearn.gaussian_process import kernels as sk
 from tolerances import GRADIENT, IDENTITY
 
-from polyfid import posterior as posterior_module
-from polyfid import prior as prior_module
-from polyfid.covariances import ExactCovariance
-from polyfid.data import Points
-from polyfid.evidence import Evidence
 from polyfid.inference import SCHEMES, run
+from polyfid.inference import posterior as posterior_module
+from polyfid.inference.exact import ExactCovariance
+from polyfid.inference.posterior import Posterior
 from polyfid.kernels import (
     RBF,
     Categorical,
@@ -28,10 +26,12 @@ from polyfid.kernels import (
     White,
 )
 from polyfid.kernels.sklearn import SklearnKernel
-from polyfid.likelihoods import Derivatives, Expectations, Likelihood, Logit, NoisyLogit
-from polyfid.logistic import Tilted
-from polyfid.posterior import Posterior
-from polyfid.prior import Autoregressive, Coregional, tiles
+from polyfid.learning.evidence import Evidence
+from polyfid.model import prior as prior_module
+from polyfid.model.likelihoods import Derivatives, Expectations, Likelihood, Logit, NoisyLogit
+from polyfid.model.logistic import Tilted
+from polyfid.model.prior import Autoregressive, Coregional, tiles
+from polyfid.rows import Points
 
 # ------------------------------------------------------------------------------------ the parts
 

@@ -12,24 +12,24 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import sparse
 
-from polyfid.columns import FidelityColumn, as_table, refuse_other_than_numbers
-from polyfid.data import (
-    FidelityArray,
-    Points,
-    Scale,
-    as_column,
+from polyfid.arrays import Scale, root_mean_square, settled, sort_rows, varies
+from polyfid.estimator.inputs import (
+    FidelityColumn,
+    as_table,
     check_rows,
+    point_ids,
+    read_weights,
+    refuse_other_than_numbers,
+)
+from polyfid.estimator.levels import (
+    FidelityArray,
+    as_column,
     encode_levels,
     is_missing,
     order_levels,
-    point_ids,
-    read_weights,
-    root_mean_square,
-    settled,
-    sort_rows,
     stack_levels,
-    varies,
 )
+from polyfid.rows import Points
 
 # Points
 

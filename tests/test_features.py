@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from tolerances import IDENTITY
 
-from polyfid.features import AsGiven, Coded, Ranked, SharedUnit, Standardised, UnitRows
+from polyfid.model.features import AsGiven, Coded, Ranked, SharedUnit, Standardised, UnitRows
 
 ALL = [AsGiven, Standardised, Ranked, SharedUnit, UnitRows, Coded]
 

@@ -9,13 +9,13 @@ from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process import kernels as sk
 from tolerances import IDENTITY
 
-from polyfid.data import Points
-from polyfid.evidence import Evidence
 from polyfid.inference import SCHEMES
+from polyfid.inference.posterior import Posterior
 from polyfid.kernels import RBF, Constant, Linear, Matern32, Matern52, White
-from polyfid.likelihoods import Logit, NoisyLogit
-from polyfid.posterior import Posterior
-from polyfid.prior import Autoregressive, Coregional
+from polyfid.learning.evidence import Evidence
+from polyfid.model.likelihoods import Logit, NoisyLogit
+from polyfid.model.prior import Autoregressive, Coregional
+from polyfid.rows import Points
 
 # Fixed points are found to 1e-10 posterior standard deviations. The evidence is stationary there
 # (but for Laplace's determinant), the marginals are not.

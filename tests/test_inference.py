@@ -6,15 +6,16 @@ from scipy.integrate import quad
 from scipy.special import expit, log_expit
 from tolerances import IDENTITY
 
-from polyfid.covariances import ExactCovariance, Sites
-from polyfid.data import Points
-from polyfid.evidence import Evidence
 from polyfid.inference import SCHEMES, Laplace, run
-from polyfid.inference.fixed_point import _Loop
+from polyfid.inference.exact import ExactCovariance
+from polyfid.inference.loop import _Loop
+from polyfid.inference.sites import Sites
 from polyfid.kernels import RBF, Constant, Linear
-from polyfid.likelihoods import Logit, NoisyLogit
-from polyfid.logistic import expected_sigmoid
-from polyfid.prior import Autoregressive
+from polyfid.learning.evidence import Evidence
+from polyfid.model.likelihoods import Logit, NoisyLogit
+from polyfid.model.logistic import expected_sigmoid
+from polyfid.model.prior import Autoregressive
+from polyfid.rows import Points
 
 schemes = pytest.mark.parametrize("scheme", SCHEMES)
 

@@ -7,7 +7,7 @@ import polyfid
 from polyfid import ArrayBlocks, MultiFidelityClassifier
 from polyfid.datasets import make_cokriging
 from polyfid.kernels import RBF, Categorical, White
-from polyfid.planning import make_plan
+from polyfid.learning.plan import make_plan
 
 TWO = [[True, False], [True, True]]
 
@@ -340,7 +340,7 @@ def test_other_hyper_parameters_are_judged_by_rows_that_stand_for_all(data):
 
 
 def test_rows_that_are_kept_stand_for_all(data, monkeypatch):
-    monkeypatch.setattr("polyfid.large.N_KEPT", 100)
+    monkeypatch.setattr("polyfid.learning.large.N_KEPT", 100)
     model = sparse(optimizer=None, n_tuning=200)
     model.fit(data.data, data.target, fidelity=data.fidelity)
     fit = model._fits[0]

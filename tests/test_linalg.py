@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tolerances import IDENTITY
 
-from polyfid.linalg import (
+from polyfid.inference.linalg import (
     Cholesky,
     Indefinite,
     NotPositiveDefinite,

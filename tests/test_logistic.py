@@ -15,7 +15,7 @@ from scipy.integrate import quad
 from scipy.special import expit, log_expit, log_ndtr
 from tolerances import GRADIENT
 
-from polyfid.logistic import (
+from polyfid.model.logistic import (
     expected_sigmoid,
     log_expected_sigmoid,
     sigmoid_moments,

@@ -7,16 +7,16 @@ import pytest
 from scipy.special import expit, log_expit, logsumexp
 from tolerances import IDENTITY
 
-from polyfid.data import Points
-from polyfid.evidence import Evidence
-from polyfid.features import AsGiven, Ranked, Standardised
 from polyfid.inference import SCHEMES
 from polyfid.kernels import RBF, Linear
-from polyfid.likelihoods import Logit
-from polyfid.logistic import expected_sigmoid
-from polyfid.mixture import Member, Mixture
-from polyfid.model import infer
-from polyfid.prior import Autoregressive
+from polyfid.learning.evidence import Evidence
+from polyfid.learning.mixture import Member, Mixture
+from polyfid.learning.model import infer
+from polyfid.model.features import AsGiven, Ranked, Standardised
+from polyfid.model.likelihoods import Logit
+from polyfid.model.logistic import expected_sigmoid
+from polyfid.model.prior import Autoregressive
+from polyfid.rows import Points
 
 RNG = np.random.default_rng(0)
 X = np.exp(RNG.normal(size=(40, 2)))

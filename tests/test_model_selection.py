@@ -24,9 +24,10 @@ from sklearn.model_selection import (
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from polyfid.baselines import Pooled, TrustedOnly
-from polyfid.data import point_ids, stack_levels
-from polyfid.model_selection import TrustedKFold, TrustedShuffleSplit
+from polyfid.estimator.baselines import Pooled, TrustedOnly
+from polyfid.estimator.inputs import point_ids
+from polyfid.estimator.levels import stack_levels
+from polyfid.estimator.model_selection import TrustedKFold, TrustedShuffleSplit
 
 BOTH = [TrustedKFold, TrustedShuffleSplit]
 

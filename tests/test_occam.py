@@ -5,17 +5,17 @@ import pytest
 from scipy.integrate import simpson
 from tolerances import IDENTITY
 
-from polyfid import occam
-from polyfid.data import Points
-from polyfid.evidence import Evidence
-from polyfid.hyperprior import HyperPrior
 from polyfid.inference import SCHEMES
 from polyfid.kernels import RBF, Constant
-from polyfid.likelihoods import Logit
-from polyfid.model import make_hyperprior
-from polyfid.occam import N_EXACT, log_occam, occam_of_gradient
-from polyfid.prior import Autoregressive
-from polyfid.tuning import maximise
+from polyfid.kernels.hyperprior import HyperPrior
+from polyfid.learning import occam
+from polyfid.learning.climb import maximise
+from polyfid.learning.evidence import Evidence
+from polyfid.learning.model import make_hyperprior
+from polyfid.learning.occam import N_EXACT, log_occam, occam_of_gradient
+from polyfid.model.likelihoods import Logit
+from polyfid.model.prior import Autoregressive
+from polyfid.rows import Points
 
 
 def any_matrix(p, seed, rank=None):

@@ -5,12 +5,13 @@ import pickle
 import numpy as np
 import pytest
 
-from polyfid import posterior as posterior_module
-from polyfid.covariances import ExactCovariance, Sites
-from polyfid.data import Points
+from polyfid.inference import posterior as posterior_module
+from polyfid.inference.exact import ExactCovariance
+from polyfid.inference.posterior import Posterior
+from polyfid.inference.sites import Sites
 from polyfid.kernels import RBF, Linear, Matern12, Pairs, White
-from polyfid.posterior import Posterior
-from polyfid.prior import Autoregressive, Coregional
+from polyfid.model.prior import Autoregressive, Coregional
+from polyfid.rows import Points
 
 N_FEATURES = 4
 

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from polyfid import MultiFidelityClassifier
-from polyfid.data import Points
-from polyfid.evidence import Evidence
 from polyfid.inference import SCHEMES
+from polyfid.inference.posterior import Posterior
 from polyfid.kernels import RBF
-from polyfid.likelihoods import Logit, NoisyLogit
-from polyfid.logistic import expected_sigmoid
-from polyfid.posterior import Posterior
-from polyfid.prior import Autoregressive
+from polyfid.learning.evidence import Evidence
+from polyfid.model.likelihoods import Logit, NoisyLogit
+from polyfid.model.logistic import expected_sigmoid
+from polyfid.model.prior import Autoregressive
+from polyfid.rows import Points
 
 HERE = Path(__file__).parent / "references"
 # Six two-level problems as the published implementation of the paper solves them, by Laplace;

@@ -8,18 +8,19 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 from tolerances import IDENTITY
 
-from polyfid import MultiFidelityClassifier, structures
-from polyfid.data import Points
-from polyfid.evidence import Evidence
-from polyfid.features import AsGiven, Coded, Ranked, SharedUnit, Standardised, UnitRows
+from polyfid import MultiFidelityClassifier
 from polyfid.inference import SCHEMES
+from polyfid.inference.linalg import NotPositiveDefinite
 from polyfid.kernels import RBF, Constant
-from polyfid.likelihoods import Logit
-from polyfid.linalg import NotPositiveDefinite
-from polyfid.logistic import expected_sigmoid
-from polyfid.model import Settings, infer, make_hyperprior
-from polyfid.occam import log_occam
-from polyfid.structures import NEGLIGIBLE, STRUCTURES, TEMPERATURE, Rows, Structure
+from polyfid.learning import search as structures
+from polyfid.learning.evidence import Evidence
+from polyfid.learning.model import Settings, infer, make_hyperprior
+from polyfid.learning.occam import log_occam
+from polyfid.learning.search import NEGLIGIBLE, STRUCTURES, TEMPERATURE, Rows, Structure
+from polyfid.model.features import AsGiven, Coded, Ranked, SharedUnit, Standardised, UnitRows
+from polyfid.model.likelihoods import Logit
+from polyfid.model.logistic import expected_sigmoid
+from polyfid.rows import Points
 
 SAME, APART = "one function at all levels", "levels unrelated"
 

@@ -9,7 +9,7 @@ import pytest
 import polyfid
 from polyfid import MultiFidelityClassifier
 from polyfid.kernels import RBF
-from polyfid.persistence import ModelFileError, inspect, write
+from polyfid.model_files import ModelFileError, inspect, write
 from polyfid.tables import Roles, TableError, read_labelled, write_table
 from polyfid.tabular import TableModel
 

@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 from tolerances import GRADIENT
 
-from polyfid.data import Points
-from polyfid.evidence import Evidence
-from polyfid.hyperprior import HyperPrior
 from polyfid.inference import SCHEMES
+from polyfid.inference.linalg import NotPositiveDefinite
 from polyfid.kernels import RBF, Constant, Linear, White
-from polyfid.likelihoods import Logit, NoisyLogit
-from polyfid.linalg import NotPositiveDefinite
-from polyfid.model import (
+from polyfid.kernels.hyperprior import HyperPrior
+from polyfid.learning.climb import maximise, spread_starts
+from polyfid.learning.evidence import Evidence
+from polyfid.learning.model import (
     Settings,
     fit_binary,
     make_hyperprior,
@@ -21,8 +20,9 @@ from polyfid.model import (
     starting_points,
     tuning_subset,
 )
-from polyfid.prior import Autoregressive, Coregional
-from polyfid.tuning import maximise, spread_starts
+from polyfid.model.likelihoods import Logit, NoisyLogit
+from polyfid.model.prior import Autoregressive, Coregional
+from polyfid.rows import Points
 
 N_LOW, N_HIGH = 30, 12
 

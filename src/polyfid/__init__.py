@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from polyfid._version import __version__
 
 if TYPE_CHECKING:
-    from polyfid.baselines import Pooled, Stacked, TrustedOnly
-    from polyfid.blocks import ArrayBlocks
-    from polyfid.classifier import MultiFidelityClassifier
-    from polyfid.data import stack_levels
+    from polyfid.estimator.baselines import Pooled, Stacked, TrustedOnly
+    from polyfid.estimator.blocks import ArrayBlocks
+    from polyfid.estimator.classifier import MultiFidelityClassifier
+    from polyfid.estimator.levels import stack_levels
+    from polyfid.estimator.model_selection import TrustedKFold, TrustedShuffleSplit
     from polyfid.evaluation import evaluate
-    from polyfid.model_selection import TrustedKFold, TrustedShuffleSplit
-    from polyfid.saved import load
+    from polyfid.model_files.load import load
 
 __all__ = [
     "ArrayBlocks",
@@ -33,16 +33,16 @@ __all__ = [
 
 # Imported when they are asked for: `polyfid --help` need not wait for scikit-learn.
 _HOMES = {
-    "ArrayBlocks": "blocks",
-    "MultiFidelityClassifier": "classifier",
-    "Pooled": "baselines",
-    "Stacked": "baselines",
-    "TrustedKFold": "model_selection",
-    "TrustedOnly": "baselines",
-    "TrustedShuffleSplit": "model_selection",
+    "ArrayBlocks": "estimator.blocks",
+    "MultiFidelityClassifier": "estimator.classifier",
+    "Pooled": "estimator.baselines",
+    "Stacked": "estimator.baselines",
+    "TrustedKFold": "estimator.model_selection",
+    "TrustedOnly": "estimator.baselines",
+    "TrustedShuffleSplit": "estimator.model_selection",
     "evaluate": "evaluation",
-    "load": "saved",
-    "stack_levels": "data",
+    "load": "model_files.load",
+    "stack_levels": "estimator.levels",
 }
 
 

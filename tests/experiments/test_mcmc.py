@@ -7,14 +7,14 @@ import pytest
 from scipy.special import expit
 
 from polyfid import MultiFidelityClassifier
-from polyfid.data import Points
 from polyfid.experiments import mcmc
 from polyfid.experiments.mcmc import Draws, McmcCell, diagnose, predict, sample
 from polyfid.experiments.problems import Labelled, Problem
 from polyfid.experiments.run import run
 from polyfid.kernels import RBF, Constant
-from polyfid.logistic import expected_sigmoid
-from polyfid.prior import Autoregressive
+from polyfid.model.logistic import expected_sigmoid
+from polyfid.model.prior import Autoregressive
+from polyfid.rows import Points
 
 # A problem with 34 rows, sampled for 6 million steps by another method.
 EXACT = json.loads((Path(__file__).parents[1] / "references" / "mcmc.json").read_text())

@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 
-from polyfid.data import Points
+from polyfid.inference import selection as selection_module
+from polyfid.inference.selection import choose
+from polyfid.inference.sources import MemoryRows
 from polyfid.kernels import RBF, Categorical, Constant, Linear, White
-from polyfid.likelihoods import Logit
-from polyfid.prior import Autoregressive, Coregional
-from polyfid.sparse import MemoryRows, SparseEvidence, choose
-from polyfid.sparse import selection as selection_module
+from polyfid.learning.sparse_evidence import SparseEvidence
+from polyfid.model.likelihoods import Logit
+from polyfid.model.prior import Autoregressive, Coregional
+from polyfid.rows import Points
 
 METHODS = ["pivoted", "kmeans"]
 every_method = pytest.mark.parametrize("method", METHODS)

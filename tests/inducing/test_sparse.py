@@ -9,11 +9,16 @@ import pytest
 from scipy.special import expit
 from tolerances import GRADIENT, IDENTITY
 
-from polyfid.covariances import inducing as inducing_module
-from polyfid.data import Points
-from polyfid.evidence import Evidence
-from polyfid.hyperprior import HyperPrior
 from polyfid.inference import SCHEMES
+from polyfid.inference import inducing as inducing_module
+from polyfid.inference import passes as sums_module
+from polyfid.inference.gradient import GradientView
+from polyfid.inference.inducing import Basis, Inducing
+from polyfid.inference.passes import View, block_sums
+from polyfid.inference.posterior import Posterior
+from polyfid.inference.sources import MemoryRows
+from polyfid.inference.sparse_belief import SparseBelief
+from polyfid.inference.sparse_posterior import SparsePosterior
 from polyfid.kernels import (
     RBF,
     Categorical,
@@ -25,25 +30,18 @@ from polyfid.kernels import (
     RationalQuadratic,
     White,
 )
-from polyfid.likelihoods import Logit, NoisyLogit
-from polyfid.posterior import Posterior
-from polyfid.prior import Autoregressive, Coregional
-from polyfid.sparse import (
-    Basis,
+from polyfid.kernels.hyperprior import HyperPrior
+from polyfid.learning.climb import maximise
+from polyfid.learning.evidence import Evidence
+from polyfid.learning.sparse_evidence import (
     GradientPass,
-    GradientView,
-    Inducing,
-    MemoryRows,
     MovableEvidence,
-    SparseBelief,
     SparseEvidence,
-    SparsePosterior,
     ValuePass,
-    View,
-    block_sums,
 )
-from polyfid.sparse import sums as sums_module
-from polyfid.tuning import maximise
+from polyfid.model.likelihoods import Logit, NoisyLogit
+from polyfid.model.prior import Autoregressive, Coregional
+from polyfid.rows import Points
 
 # Inducing points have a jitter of 1e-12 of their variance.
 SAME = 1e-8

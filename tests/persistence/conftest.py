@@ -9,9 +9,7 @@ from model_makers import MAKERS
 from saved_models import two_levels
 
 from polyfid import MultiFidelityClassifier
-from polyfid.kernels import (
-    RBF,
-)
+from polyfid.kernels import RBF
 from polyfid.tables import Roles, read_labelled
 from polyfid.tabular import TableModel
 

@@ -13,12 +13,12 @@ from saved_models import seal, split
 from sklearn.gaussian_process import kernels as sk
 
 from polyfid import MultiFidelityClassifier
-from polyfid.features import FeatureMap
 from polyfid.kernels import RBF, Kernel
-from polyfid.likelihoods import Likelihood
-from polyfid.persistence import ModelFileError, read, register, write
-from polyfid.persistence.registry import fits, take_apart
-from polyfid.prior import Prior
+from polyfid.model.features import FeatureMap
+from polyfid.model.likelihoods import Likelihood
+from polyfid.model.prior import Prior
+from polyfid.model_files import ModelFileError, read, register, write
+from polyfid.model_files.registry import fits, take_apart
 
 SCALARS = (
     st.none()
@@ -127,7 +127,7 @@ def concrete(base):
 
 @pytest.mark.parametrize("base", [Kernel, FeatureMap, Likelihood, Prior])
 def test_no_part_of_a_model_is_forgotten_on_the_list(base):
-    from polyfid.persistence.registry import _BY_CLASS, _HOMES, _place
+    from polyfid.model_files.registry import _BY_CLASS, _HOMES, _place
 
     found = {cls for cls in concrete(base) if _place(cls) not in _HOMES}
     assert found

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from saved_models import seal, split
 
 from polyfid import load
-from polyfid.persistence import ModelFileError, inspect
+from polyfid.model_files import ModelFileError, inspect
 
 
 def load_or_refuse(path):

@@ -6,8 +6,8 @@ import tracemalloc
 import numpy as np
 
 import polyfid
-from polyfid import persistence
-from polyfid.persistence import inspect, read, write
+from polyfid import model_files as persistence
+from polyfid.model_files import inspect, read, write
 
 
 def test_inspect_tells_what_the_model_is(models, tmp_path):

@@ -9,11 +9,9 @@ import pytest
 from saved_models import PRELUDE, refused, seal, split
 
 from polyfid import load
-from polyfid.kernels import (
-    RBF,
-)
-from polyfid.persistence import ModelFileError, inspect, read, write
-from polyfid.persistence.codec import MAX_DEPTH
+from polyfid.kernels import RBF
+from polyfid.model_files import ModelFileError, inspect, read, write
+from polyfid.model_files.codec import MAX_DEPTH
 from polyfid.tables import Roles
 
 

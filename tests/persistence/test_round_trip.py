@@ -14,12 +14,10 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from polyfid import MultiFidelityClassifier, load
-from polyfid.kernels import (
-    RBF,
-)
-from polyfid.linalg import Cholesky, Indefinite
-from polyfid.persistence import inspect, write
-from polyfid.persistence.codec import MAX_DEPTH
+from polyfid.inference.linalg import Cholesky, Indefinite
+from polyfid.kernels import RBF
+from polyfid.model_files import inspect, write
+from polyfid.model_files.codec import MAX_DEPTH
 from polyfid.tabular import TableModel
 
 

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from saved_models import MODELS
 
-from polyfid import load, persistence
-from polyfid.persistence import inspect
+from polyfid import load
+from polyfid import model_files as persistence
+from polyfid.model_files import inspect
 
 
 @pytest.mark.parametrize("schema", range(1, persistence.SCHEMA + 1))
@@ -31,10 +32,10 @@ def test_files_of_every_schema_load_and_predict_as_they_did(schema):
 
 def test_what_schema_1_consists_of_has_not_changed(models):
     # A field that goes, or comes without a default, needs a new schema that reads the old one.
-    from polyfid.mixture import Member
-    from polyfid.model import BinaryFit
-    from polyfid.persistence import ClassifierState
-    from polyfid.posterior import Posterior
+    from polyfid.inference.posterior import Posterior
+    from polyfid.learning.mixture import Member
+    from polyfid.learning.model import BinaryFit
+    from polyfid.model_files import ClassifierState
 
     found = {c.__name__: [f.name for f in fields(c)] for c in (Member, BinaryFit, Posterior)}
     assert found == {

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from polyfid.features import Coded
-from polyfid.persistence import read, write
+from polyfid.model.features import Coded
+from polyfid.model_files import read, write
 from polyfid.tables import Recipe, TableError, read_table
 
 FRAME = pd.DataFrame(

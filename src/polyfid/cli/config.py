@@ -96,7 +96,7 @@ def join(names: Iterable[str]) -> str:
 
 def write_config(context: typer.Context, out: Path) -> Path | None:
     """Write the options in force beside an output; with ``--config`` they do the same again."""
-    from polyfid.replacing import replacing
+    from polyfid.atomic import replacing
 
     if not out.is_file():  # a device or a pipe has nothing beside it
         return None

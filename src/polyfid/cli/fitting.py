@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from polyfid.classifier import MultiFidelityClassifier
 from polyfid.cli.effort import processes
 from polyfid.cli.options import Sources
 from polyfid.cli.parameters import Fitting
@@ -13,6 +12,7 @@ from polyfid.cli.scale import Scale, cluster
 from polyfid.cli.sizes import decide
 from polyfid.cli.sources import check_sources, csv_options, read_sources, tables_of
 from polyfid.cli.talk import Bar, Speaker
+from polyfid.estimator.classifier import MultiFidelityClassifier
 from polyfid.kernels import RBF, Constant, Matern52
 from polyfid.tables import LabelledTable
 from polyfid.tabular import TableModel

@@ -19,7 +19,7 @@ def inspect(
 ) -> None:
     """Say what a model file holds; its header is read, nothing in it is run."""
     from polyfid.cli.talk import Speaker
-    from polyfid.persistence import inspect as read_header
+    from polyfid.model_files import inspect as read_header
 
     speaker = Speaker(talk)
     header = read_header(model)

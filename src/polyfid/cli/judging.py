@@ -9,7 +9,7 @@ from polyfid.cli.parameters import Fitting
 from polyfid.cli.talk import Step
 
 if TYPE_CHECKING:
-    from polyfid.classifier import MultiFidelityClassifier
+    from polyfid.estimator.classifier import MultiFidelityClassifier
     from polyfid.evaluation import Evaluation
     from polyfid.tables import LabelledTable, Recipe
 

@@ -101,7 +101,7 @@ def predict(
 
 def load_table_model(path: str) -> TableModel:
     """A model that knows its columns."""
-    from polyfid.saved import load
+    from polyfid.model_files.load import load
     from polyfid.tabular import TableModel
 
     loaded = load(path)

@@ -118,7 +118,7 @@ def _model_and_table(
 
 
 def _is_model(file: str) -> bool:
-    from polyfid.persistence.container import MAGIC
+    from polyfid.model_files.container import MAGIC
 
     try:
         with open(file, "rb") as opened:

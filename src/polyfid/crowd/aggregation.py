@@ -10,9 +10,9 @@ import pandas as pd
 from numpy.random import RandomState
 from numpy.typing import NDArray
 
+from polyfid.arrays import Array
 from polyfid.crowd.answers import Answers, Index
 
-Array = NDArray[np.float64]
 Ties = Literal["draw", "split"]
 
 MAJORITY = "majority"

@@ -11,12 +11,11 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from polyfid.arrays import Array
 from polyfid.crowd.aggregation import CrowdKitMissingError, fit_crowd_kit
 from polyfid.crowd.answers import Answers, Gold, Index, read_answers
 from polyfid.crowd.columns import places
 from polyfid.crowd.forms import Form, to_long
-
-Array = NDArray[np.float64]
 
 LEAST_GOLD = 5  # trusted tasks that an annotator must have answered to be judged by them alone
 OTHERS = 10.0  # trusted tasks that what other annotators say is worth

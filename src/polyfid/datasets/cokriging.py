@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 from scipy.special import expit
 from sklearn.utils import Bunch, check_random_state, check_scalar
 
-from polyfid.data import Array
+from polyfid.arrays import Array
 
 WAVES = 1024  # of which a sample of a Gaussian process is made
 BLOCK = 2048  # rows at a time

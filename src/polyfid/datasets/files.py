@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from polyfid.data import Array
+from polyfid.arrays import Array
 
 Home = str | os.PathLike[str] | None
 

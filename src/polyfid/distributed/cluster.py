@@ -11,9 +11,9 @@ import dask
 from distributed import Client, Future, default_client
 
 from polyfid.distributed.worker import at_work
-from polyfid.fitting import Encoded
-from polyfid.sources import InBlocks
-from polyfid.sparse.rows import Sum
+from polyfid.inference.sources import Sum
+from polyfid.learning.fitting import Encoded
+from polyfid.learning.sources import InBlocks
 
 
 def find_client(given: Client | None) -> Client:

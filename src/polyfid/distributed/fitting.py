@@ -8,9 +8,9 @@ from typing import Any
 from distributed import Client
 from sklearn.utils import check_random_state
 
-from polyfid.classifier import MultiFidelityClassifier
 from polyfid.distributed.cluster import DaskSource, add_up, find_client
 from polyfid.distributed.partitions import encode, read_partitions
+from polyfid.estimator.classifier import MultiFidelityClassifier
 
 
 def fit(

@@ -11,10 +11,10 @@ import numpy as np
 from dask.dataframe.dispatch import meta_nonempty
 from dask.delayed import Delayed, delayed
 
-from polyfid.classifier import MultiFidelityClassifier
-from polyfid.fitting import Encoded
-from polyfid.reading import read_features
-from polyfid.surveying import Coding, RawBlock, read_block
+from polyfid.estimator.classifier import MultiFidelityClassifier
+from polyfid.estimator.inputs import read_features
+from polyfid.estimator.surveying import Coding, RawBlock, read_block
+from polyfid.learning.fitting import Encoded
 
 
 def is_frame(X: Any) -> bool:

@@ -12,8 +12,8 @@ from dask.delayed import Delayed, delayed
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from polyfid.classifier import MultiFidelityClassifier
 from polyfid.distributed.partitions import aligned, is_frame, whole_rows
+from polyfid.estimator.classifier import MultiFidelityClassifier
 
 
 def predict(model: MultiFidelityClassifier, X: Any, fidelity: Any = None) -> Any:

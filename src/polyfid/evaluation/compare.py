@@ -13,22 +13,15 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing, check_random_state
 
-from polyfid.baselines import Pooled, Stacked, TrustedOnly
-from polyfid.classifier import MultiFidelityClassifier
-from polyfid.data import point_ids
-from polyfid.evaluation.result import (
-    ALONE,
-    FEW_OF_A_CLASS,
-    FEW_ROWS,
-    OURS,
-    Estimate,
-    Evaluation,
-)
+from polyfid.arrays import Array
+from polyfid.estimator.baselines import Pooled, Stacked, TrustedOnly
+from polyfid.estimator.classifier import MultiFidelityClassifier
+from polyfid.estimator.inputs import point_ids
+from polyfid.estimator.model_selection import TrustedKFold
+from polyfid.evaluation.result import ALONE, FEW_OF_A_CLASS, FEW_ROWS, OURS, Estimate, Evaluation
 from polyfid.evaluation.rows import Rows
 from polyfid.evaluation.scores import SCORES, bootstrap, score
-from polyfid.model_selection import TrustedKFold
 
-Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 _WRAPPERS = {ALONE: TrustedOnly, "pooled": Pooled, "stacked": Stacked}

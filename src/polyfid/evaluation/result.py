@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from polyfid.arrays import Array
 from polyfid.evaluation.scores import SCORES
-
-Array = NDArray[np.float64]
 
 #: The method that is judged, and the one it must improve on.
 OURS, ALONE = "polyfid", "trusted only"

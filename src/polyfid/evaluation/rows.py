@@ -10,17 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing, column_or_1d
 
-from polyfid.columns import as_table
-from polyfid.data import (
-    FidelityArray,
-    check_rows,
-    encode_levels,
-    is_missing,
-    order_levels,
-    read_weights,
-)
+from polyfid.arrays import Array
+from polyfid.estimator.inputs import as_table, check_rows, read_weights
+from polyfid.estimator.levels import FidelityArray, encode_levels, is_missing, order_levels
 
-Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 

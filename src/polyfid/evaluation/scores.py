@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from polyfid.arrays import Array
+
 Index = NDArray[np.intp]
 
 #: Elements of the largest temporary array of weights.

@@ -19,15 +19,16 @@ from scipy.linalg import solve_triangular
 from scipy.special import expit
 
 from polyfid import MultiFidelityClassifier
-from polyfid.data import Array, Points, Scale
+from polyfid.arrays import Array, Scale
 from polyfid.experiments import problems
 from polyfid.experiments.methods import RESTARTS
 from polyfid.experiments.problems import Problem, Split
 from polyfid.experiments.rows import versions
 from polyfid.experiments.run import Cell, Files, Row, Scores, as_setting
-from polyfid.linalg import jittered_root
-from polyfid.logistic import expected_sigmoid
-from polyfid.prior import Autoregressive
+from polyfid.inference.linalg import jittered_root
+from polyfid.model.logistic import expected_sigmoid
+from polyfid.model.prior import Autoregressive
+from polyfid.rows import Points
 
 SCHEMES = ("laplace", "ep", "variational")
 NOISE = 0.2

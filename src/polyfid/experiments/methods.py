@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from polyfid import MultiFidelityClassifier
-from polyfid.data import Array
+from polyfid.arrays import Array
 from polyfid.experiments.problems import Split
 from polyfid.kernels import RBF, Constant
 

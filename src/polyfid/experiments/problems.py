@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
 from polyfid import datasets
-from polyfid.data import Array
+from polyfid.arrays import Array
 
 Labels = NDArray[np.intp]
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.metrics import roc_auc_score
 
-from polyfid.replacing import replacing
+from polyfid.atomic import replacing
 
 #: Rows of a side file besides rows.csv, by the file's name.
 Files = Mapping[str, Sequence[Mapping[str, Any]]]

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from polyfid.covariances import ExactBelief, Sites
+from polyfid.arrays import Array
+from polyfid.inference.exact import ExactBelief
 from polyfid.inference.scheme import Scheme
-from polyfid.likelihoods import Likelihood
-from polyfid.logistic import Tilted
-
-Array = NDArray[np.float64]
+from polyfid.inference.sites import Sites
+from polyfid.model.likelihoods import Likelihood
+from polyfid.model.logistic import Tilted
 
 
 class Cavity(NamedTuple):

@@ -6,12 +6,12 @@ from abc import ABC, abstractmethod
 from typing import Generic, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from polyfid.covariances import ExactBelief, Sites
-from polyfid.likelihoods import Likelihood
+from polyfid.arrays import Array
+from polyfid.inference.exact import ExactBelief
+from polyfid.inference.sites import Sites
+from polyfid.model.likelihoods import Likelihood
 
-Array = NDArray[np.float64]
 Seen = TypeVar("Seen")
 
 

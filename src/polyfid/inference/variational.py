@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
-from polyfid.covariances import ExactBelief, Sites
+from polyfid.arrays import Array
+from polyfid.inference.exact import ExactBelief
 from polyfid.inference.scheme import Scheme
-from polyfid.likelihoods import Expectations, Likelihood
-
-Array = NDArray[np.float64]
+from polyfid.inference.sites import Sites
+from polyfid.model.likelihoods import Expectations, Likelihood
 
 
 class Variational(Scheme[Expectations]):

@@ -16,13 +16,12 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from polyfid.data import Scale, root_mean_square, varies
-from polyfid.hyperprior import HyperPrior
+from polyfid.arrays import Array, Scale, root_mean_square, varies
+from polyfid.kernels.hyperprior import HyperPrior
 from polyfid.kernels.pairs import Pairs
 
-Array = NDArray[np.float64]
 Pullback = Callable[[Array], Array]
 Bounds = tuple[float, float] | tuple[tuple[float, float], ...] | Literal["fixed"]
 
@@ -166,7 +165,7 @@ def as_kernel(value: object) -> Kernel:
         return value
     if isinstance(value, (int, float, np.integer, np.floating)):
         return Constant(float(value))
-    from polyfid.kernels.sklearn import from_sklearn  # it imports this module
+    from polyfid.kernels.sklearn import from_sklearn
 
     return from_sklearn(value)
 

@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from polyfid.hyperprior import HyperPrior
+from polyfid.arrays import Array
 from polyfid.kernels.base import Columnwise, Pullback, wherever
+from polyfid.kernels.hyperprior import HyperPrior
 from polyfid.kernels.pairs import Pairs
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, repr=False)

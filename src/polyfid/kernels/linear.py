@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from polyfid.arrays import Array
 from polyfid.kernels.base import Columnwise, Pullback
 from polyfid.kernels.pairs import Pairs
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, repr=False)

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
+from polyfid.arrays import Array, Indices
+
 Columns = tuple[int, ...] | None
 Kept = TypeVar("Kept")
 

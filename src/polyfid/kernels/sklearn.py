@@ -8,16 +8,14 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.gaussian_process import kernels as sk
 
+from polyfid.arrays import Array
 from polyfid.kernels.base import Constant, Kernel, Product, Pullback, Sum, White, as_kernel
 from polyfid.kernels.linear import Linear
 from polyfid.kernels.pairs import Pairs
 from polyfid.kernels.stationary import RBF, Matern, RationalQuadratic
-
-Array = NDArray[np.float64]
 
 MIN_BLOCK = 64  # rows; below it calls cost more than arithmetic
 

@@ -11,12 +11,10 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from polyfid.arrays import Array
 from polyfid.kernels.base import DEFAULT_BOUNDS, Bounds, Columnwise, Pullback
 from polyfid.kernels.pairs import Pairs
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, repr=False)

@@ -10,13 +10,7 @@ import pandas as pd
 
 from polyfid.labelstudio.annotations import CHOICES, Annotation, Label, annotations_of
 from polyfid.labelstudio.items import items_of
-from polyfid.labelstudio.tasks import (
-    LabelStudioError,
-    few,
-    read_tasks,
-    task_ids,
-    text,
-)
+from polyfid.labelstudio.tasks import LabelStudioError, few, read_tasks, task_ids, text
 
 
 class Export(NamedTuple):

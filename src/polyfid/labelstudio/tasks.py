@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from polyfid.replacing import replacing
+from polyfid.atomic import replacing
 
 Task = Mapping[str, Any]
 INT64 = 2**63

@@ -14,17 +14,12 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from polyfid.classifier import MultiFidelityClassifier
-from polyfid.data import encode_levels
+from polyfid.arrays import Array
+from polyfid.estimator.classifier import MultiFidelityClassifier
+from polyfid.estimator.levels import encode_levels
 from polyfid.plots.feasibility import Z
 from polyfid.plots.pairs import difference
-from polyfid.plots.slices import (
-    Slice,
-    Table,
-    class_place,
-    default_resolution,
-    principal_components,
-)
+from polyfid.plots.slices import Slice, Table, class_place, default_resolution, principal_components
 from polyfid.plots.style import (
     IN_LEGEND,
     INK,
@@ -41,8 +36,6 @@ from polyfid.plots.style import (
     styled,
     take_axes,
 )
-
-Array = NDArray[np.float64]
 
 #: What may be shown, in the order of the columns that are computed.
 QUANTITIES = ("probability", "mean", "sd")

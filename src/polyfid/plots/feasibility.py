@@ -9,11 +9,12 @@ import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
-from polyfid.logistic import expected_sigmoid
+from polyfid.arrays import Array
+from polyfid.model.logistic import expected_sigmoid
 from polyfid.plots.slices import Labelled, Slice, Table, class_place, default_resolution
 from polyfid.plots.style import (
     HATCH,
@@ -33,8 +34,6 @@ from polyfid.plots.style import (
     styled,
     take_axes,
 )
-
-Array = NDArray[np.float64]
 
 #: Standard deviations of the latent function on either side of its mean: 95 %.
 Z = 1.96

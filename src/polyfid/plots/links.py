@@ -7,15 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from polyfid.data import Points
-from polyfid.linalg import NotPositiveDefinite
-from polyfid.mixture import Member, Mixture
-from polyfid.model import BinaryFit, evaluate, make_hyperprior
-from polyfid.prior import Prior
-
-Array = NDArray[np.float64]
+from polyfid.arrays import Array
+from polyfid.inference.linalg import NotPositiveDefinite
+from polyfid.learning.mixture import Member, Mixture
+from polyfid.learning.model import BinaryFit, evaluate, make_hyperprior
+from polyfid.model.prior import Prior
+from polyfid.rows import Points
 
 #: Multiplications that the curvature of the evidence may cost; some ten seconds.
 _CHEAP = 3e10

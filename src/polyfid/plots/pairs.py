@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri, owens_t
 from scipy.stats import qmc
 
-from polyfid.mixture import Member, Mixture
-from polyfid.posterior import prior_pair
-
-Array = NDArray[np.float64]
+from polyfid.arrays import Array
+from polyfid.inference.posterior import prior_pair
+from polyfid.learning.mixture import Member, Mixture
 
 #: Elements of the largest temporary array.
 _BATCH_ELEMENTS = 1 << 20

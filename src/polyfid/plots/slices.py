@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from polyfid.columns import as_table
-from polyfid.data import check_rows, encode_levels, order_levels
+from polyfid.arrays import Array
+from polyfid.estimator.inputs import as_table, check_rows
+from polyfid.estimator.levels import encode_levels, order_levels
 
-Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 #: Rows whose features stand for the others in an average.

@@ -15,7 +15,8 @@ from matplotlib.patches import Patch
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from polyfid.classifier import MultiFidelityClassifier
+from polyfid.arrays import Array
+from polyfid.estimator.classifier import MultiFidelityClassifier
 from polyfid.plots.links import Link, contributions, links
 from polyfid.plots.slices import Table
 from polyfid.plots.style import (
@@ -30,8 +31,6 @@ from polyfid.plots.style import (
     styled,
     take_axes,
 )
-
-Array = NDArray[np.float64]
 
 #: Of the bars of levels, least trusted first; what is left has none.
 _HATCHES = ("", "////", "....", "xxxx", "||||")

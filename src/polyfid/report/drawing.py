@@ -14,11 +14,10 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
+from polyfid.arrays import Array
 from polyfid.evaluation import Estimate
 from polyfid.report import svg
 from polyfid.text import abbreviate
-
-Array = NDArray[np.float64]
 
 __all__ = ["Curve", "bar_plot", "difference", "dot_plot", "reliability", "share_plot"]
 

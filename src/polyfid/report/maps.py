@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from polyfid.arrays import Array
 from polyfid.plots import DiscrepancyDisplay, FeasibilityDisplay, TrustDisplay
 from polyfid.report.figures import inline, new_figure, styled
 from polyfid.report.page import (
@@ -26,8 +26,6 @@ from polyfid.report.page import (
 from polyfid.report.relevance import numbers
 from polyfid.tables import LabelledTable, Recipe
 from polyfid.tabular import TableModel
-
-Array = NDArray[np.float64]
 
 __all__ = ["feasibility", "trust"]
 

@@ -9,14 +9,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from polyfid.data import point_ids
+from polyfid.arrays import Array
+from polyfid.estimator.inputs import point_ids
 from polyfid.evaluation import METHODS, Evaluation
 from polyfid.report.page import Block, Cell, Head, Table, Text, clean, shorten, shorten_all
 from polyfid.report.relevance import numbers
 from polyfid.tables import LabelledTable
 from polyfid.tabular import TableModel
 
-Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 __all__ = ["MOST_ROWS", "surprising", "uncertain"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 import numpy as np
-from numpy.typing import NDArray
 
+from polyfid.arrays import Array
 from polyfid.evaluation import METHODS, SCORES, Estimate, Evaluation
 from polyfid.report.drawing import Curve, difference, dot_plot, reliability
 from polyfid.report.page import (
@@ -23,8 +23,6 @@ from polyfid.report.page import (
     clean,
     shorten,
 )
-
-Array = NDArray[np.float64]
 
 __all__ = ["calibration", "comparison", "verdict"]
 

@@ -6,11 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 from markupsafe import Markup
-from numpy.typing import NDArray
 
+from polyfid.arrays import Array
 from polyfid.evaluation import Estimate
-
-Array = NDArray[np.float64]
 
 WIDTH = 340
 #: Colours of classes that the page defines; more classes are not told apart by colour.

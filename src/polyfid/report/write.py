@@ -6,8 +6,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from polyfid.atomic import replacing
 from polyfid.evaluation import Evaluation
-from polyfid.replacing import replacing
 from polyfid.report.contents import compose
 from polyfid.report.page import to_html
 from polyfid.tables import LabelledTable

@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from polyfid.persistence import register
+from polyfid.arrays import Array
+from polyfid.model_files import register
 from polyfid.tables.cells import plain_text, to_numbers
 from polyfid.tables.errors import TableError, shown
 from polyfid.tables.origin import Origin, Wrong, error_at
 
-Array = NDArray[np.float64]
 Missing = Literal["error", "median", "indicator"]
 
 #: What a category of empty cells is called.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from polyfid.data import point_ids
+from polyfid.estimator.inputs import point_ids
 from polyfid.tables.column import Missing
 from polyfid.tables.errors import TableError, listed
 from polyfid.tables.labelled import LabelledTable

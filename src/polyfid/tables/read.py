@@ -14,11 +14,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from polyfid.tables.cells import MISSING, Kinds, as_frame, columns_of
-from polyfid.tables.dialect import (
-    Dialect,
-    clean_names,
-    find_dialect,
-)
+from polyfid.tables.dialect import Dialect, clean_names, find_dialect
 from polyfid.tables.errors import TableError
 from polyfid.tables.explain import explained, raise_if_open
 from polyfid.tables.origin import Origin, Part

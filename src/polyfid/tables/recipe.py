@@ -10,14 +10,9 @@ from typing import get_args
 import numpy as np
 import pandas as pd
 
-from polyfid.persistence import register
-from polyfid.tables.column import (
-    Array,
-    Column,
-    Missing,
-    fill_indicators,
-    fill_numbers,
-)
+from polyfid.arrays import Array
+from polyfid.model_files import register
+from polyfid.tables.column import Column, Missing, fill_indicators, fill_numbers
 from polyfid.tables.errors import TableError, listed, no_column, raise_all
 from polyfid.tables.learning import RecipeLook, texts_among
 from polyfid.tables.origin import Origin, columns_behind

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from polyfid.persistence import register
+from polyfid.model_files import register
 
 
 @register

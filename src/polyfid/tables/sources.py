@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal, cast
 
-from polyfid.persistence.container import MAGIC
+from polyfid.model_files.container import MAGIC
 from polyfid.tables.errors import TableError
 
 #: What reading a damaged compressed file raises, besides OSError.

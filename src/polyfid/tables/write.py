@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from polyfid.replacing import replacing
+from polyfid.atomic import replacing
 from polyfid.tables.read import read_table
 from polyfid.tables.sources import is_frame
 

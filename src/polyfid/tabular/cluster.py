@@ -16,7 +16,7 @@ import pandas as pd
 from dask.delayed import delayed
 
 from polyfid import distributed
-from polyfid.classifier import MultiFidelityClassifier
+from polyfid.estimator.classifier import MultiFidelityClassifier
 from polyfid.tabular.spool import Spool
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from polyfid import persistence
-from polyfid.classifier import MultiFidelityClassifier
+from polyfid import model_files as persistence
+from polyfid.estimator.classifier import MultiFidelityClassifier
 from polyfid.tables.column import Missing
 from polyfid.tables.files import Found, LabelledFiles
 from polyfid.tables.roles import Roles

@@ -13,16 +13,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from polyfid import persistence
-from polyfid.classifier import MultiFidelityClassifier
-from polyfid.tables import (
-    LabelledTable,
-    Origin,
-    Recipe,
-    Roles,
-    iter_blocks,
-    read_table,
-)
+from polyfid import model_files as persistence
+from polyfid.estimator.classifier import MultiFidelityClassifier
+from polyfid.tables import LabelledTable, Origin, Recipe, Roles, iter_blocks, read_table
 from polyfid.tables.column import Missing
 from polyfid.tables.errors import no_column
 from polyfid.tables.files import one_class

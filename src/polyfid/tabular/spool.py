@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from polyfid.blocks import ArrayBlocks
+from polyfid.estimator.blocks import ArrayBlocks
 from polyfid.tables.files import Found, Numbers
 from polyfid.text import bytes_in_words
 

@@ -16,13 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, NullLocator
 
-from polyfid.experiments.figures.style import (
-    INK,
-    MUTED,
-    RED,
-    grid_of,
-    legend_below,
-)
+from polyfid.experiments.figures.style import INK, MUTED, RED, grid_of, legend_below
 from polyfid.experiments.paper import GROUPS, METHODS, SCHEMES
 from polyfid.experiments.results import Results, budget_means, numbers
 

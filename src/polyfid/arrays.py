@@ -1,0 +1,68 @@
+"""Arrays of numbers: their types, their spread, the order of their rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Brings features to mean 0 and standard deviation 1; constant ones keep their spread."""
+
+    centre: Array
+    spread: Array
+
+    @classmethod
+    def of(cls, x: Array, weight: Array) -> Scale:
+        """The scale of points (n, d), weights (n,) counting as repetitions."""
+        share = weight / weight.sum()
+        centre = share @ x
+        # Relative to the largest deviation, so that squares neither overflow nor vanish.
+        reach = np.where(varies(x), np.abs(x - centre).max(axis=0), 0.0)
+        shape = np.divide(x - centre, reach, out=np.ones_like(x), where=reach > 0.0)
+        spread = np.where(reach > 0.0, reach, 1.0) * np.sqrt(share @ np.square(shape))
+        return cls(np.where(reach > 0.0, centre, x[0]), spread)  # constants become exactly zero
+
+    @classmethod
+    def none(cls, n_features: int) -> Scale:
+        """Leaves the features as they are."""
+        return cls(np.zeros(n_features), np.ones(n_features))
+
+    def __call__(self, x: Array) -> Array:
+        return (x - self.centre) / self.spread
+
+
+def varies(x: Array) -> NDArray[np.bool_]:
+    """Which columns vary, and by more than rounding errors, (d,)."""
+    return np.asarray(np.ptp(x, axis=0) > 1e-13 * np.abs(x).max(axis=0))
+
+
+def settled(x: Array) -> Array:
+    """Columns that vary by rounding errors only made constant, the others as they are."""
+    return np.where(varies(x), x, x.min(axis=0))
+
+
+def root_mean_square(values: Array) -> float:
+    """Of numbers that are not all zero; their squares may overflow or vanish."""
+    largest = np.abs(values).max()
+    return float(largest * np.sqrt(np.mean(np.square(values / largest))))
+
+
+def sort_rows(*columns: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The order of rows by their columns, the first one first, and where runs of equal rows start.
+
+    The same rows come out in the same order, however they come in.
+    """
+    order = np.lexsort(columns[::-1])
+    new = np.zeros(len(order), dtype=bool)
+    new[:1] = True
+    for column in columns:
+        new[1:] |= column[order[1:]] != column[order[:-1]]
+    return order, np.flatnonzero(new)

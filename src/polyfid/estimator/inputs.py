@@ -1,0 +1,263 @@
+"""Rows as users hand them over: features, labels, levels, weights and annotators, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import assert_all_finite, validate_data
+
+from polyfid.arrays import Array
+from polyfid.estimator.levels import (
+    Levels,
+    as_column,
+    encode_levels,
+    is_missing,
+    order_levels,
+)
+
+
+def read_features(estimator: Any, X: Any, reset: bool) -> Array:
+    """Features as an array of finite numbers; ``reset`` makes their names the estimator's."""
+    X = as_table(X)
+    refuse_other_than_numbers(X)
+    if X.shape[0] == 0:
+        raise ValueError("X has no rows (0 samples); at least one is needed")
+    x = validate_data(estimator, X, reset=reset, dtype=np.float64, ensure_all_finite=False)
+    bad = ~np.isfinite(x)
+    if bad.any():
+        names = getattr(estimator, "feature_names_in_", np.arange(x.shape[1]))
+        kind = "NaN" if np.isnan(x).any() else "infinity (inf)"
+        columns = [str(c) for c in np.asarray(names)[bad.any(axis=0)][:5]]
+        raise ValueError(
+            f"Input X contains {kind}, in column(s) {', '.join(columns)}; all features must be "
+            "finite. Impute first, for instance with sklearn.impute.SimpleImputer in a "
+            "Pipeline, or drop the rows"
+        )
+    return np.asarray(x)
+
+
+def read_labels(estimator: Any, y: Any, n: int) -> NDArray[Any]:
+    """Classes of n rows."""
+    if y is None:
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None; "
+            "pass one class a row"
+        )
+    labels = np.asarray(y)
+    if labels.dtype.kind == "O" and any(map(is_missing, labels.ravel())):
+        raise ValueError("y has missing values; give every row a class, or drop the rows")
+    labels = column_or_1d(labels, warn=True)
+    check_rows("y", labels, n)
+    assert_all_finite(labels, input_name="y")
+    check_classification_targets(labels)
+    return labels
+
+
+def read_levels(given: Any, fidelity: Any, n: int) -> tuple[Levels, NDArray[np.intp]]:
+    """Names of the levels, as given or as they occur, and the level of each of n rows."""
+    if fidelity is None:
+        names = (0,) if given is None else order_levels((), given)
+        return names, np.full(n, len(names) - 1, dtype=np.intp)
+    names = order_levels(fidelity, given)
+    level = encode_levels(fidelity, names)
+    check_rows("fidelity", level, n)
+    return names, level
+
+
+def read_annotators(annotator: Any, n: int) -> tuple[NDArray[Any] | None, NDArray[np.intp]]:
+    """Names of the annotators and who labelled each of n rows; -1 if that is not said."""
+    if annotator is None:
+        return None, np.full(n, -1, dtype=np.intp)
+    names, group = np.unique(as_column(annotator, "annotator"), return_inverse=True)
+    check_rows("annotator", group, n)
+    return names, np.asarray(group, dtype=np.intp)
+
+
+def look_at_levels(counts: NDArray[np.intp], levels: Levels, classes: NDArray[Any]) -> list[str]:
+    """What is unusual about the numbers of rows of each level and class."""
+    top = counts[-1]
+    if not top.any():
+        return [
+            f"there are no rows at the top level {levels[-1]!r}: its predictions follow from the "
+            "lower levels and from what is assumed about the link between them"
+        ]
+    if len(levels) > 1 and not top.all():
+        missing = [str(c) for c, n in zip(classes, top, strict=True) if not n]
+        return [
+            f"the top level {levels[-1]!r} has no row of class {', '.join(missing)}; what is known "
+            "of it comes from lower levels"
+        ]
+    return []
+
+
+def check_rows(name: str, values: object, n: int) -> None:
+    """Complain if an argument does not have one entry a row."""
+    length = len(values)  # type: ignore[arg-type]
+    if length != n:
+        raise ValueError(
+            f"{name} has {length} entries and X has {n} rows; they must have equal length"
+        )
+
+
+def read_weights(sample_weight: Any, n: int) -> Array:
+    """Weights of the rows (n,); one number is for all of them, None is 1."""
+    if sample_weight is None:
+        return np.ones(n)
+    weight = np.asarray(sample_weight)
+    if weight.dtype.kind != "c":
+        with suppress(TypeError, ValueError):
+            weight = weight.astype(float)
+    if weight.dtype.kind != "f":
+        raise ValueError(
+            f"sample_weight must be numbers, one a row; got values of type {weight.dtype}"
+        )
+    weight = np.full(n, weight) if weight.ndim == 0 else weight
+    if weight.ndim != 1:
+        raise ValueError(
+            f"sample_weight must be one-dimensional, one weight a row; got shape {weight.shape}"
+        )
+    check_rows("sample_weight", weight, n)
+    if not np.isfinite(weight).all():
+        raise ValueError(
+            "sample_weight has missing or infinite values; give every row a weight, 0 to leave "
+            "it out"
+        )
+    if (weight < 0.0).any():
+        row = int(np.argmax(weight < 0.0))
+        raise ValueError(
+            f"sample_weight must not be negative, got {weight[row]:g} in row {row}; "
+            "0 leaves a row out"
+        )
+    if not weight.any():
+        raise ValueError(
+            "sample_weight is zero in all rows, so that none is left; give some a weight above 0"
+        )
+    return weight
+
+
+def point_ids(X: Any) -> NDArray[np.intp]:
+    """Integers (n,) that are equal where the rows of X are: missing values equal each other.
+
+    ``X`` is an array, a data frame or a sparse matrix.
+    """
+    if hasattr(X, "tocsr"):
+        X = X.tocsr(copy=True)
+        X.sum_duplicates()
+        X.eliminate_zeros()
+        X = X.tolil()
+        keys: Iterable[Any] = zip(map(tuple, X.rows), map(tuple, X.data), strict=True)
+    else:
+        values = np.asarray(X)
+        values = values[:, None] if values.ndim == 1 else values
+        if values.dtype.kind in "biuf":
+            values = values + 0.0  # -0.0 and 0.0 have different bytes
+            values[np.isnan(values)] = np.nan  # so may two NaN
+            keys = (row.tobytes() for row in values)
+        else:
+            keys = (tuple(map(_same_nan, row)) for row in values.tolist())
+    ids: dict[Any, int] = {}
+    return np.array([ids.setdefault(key, len(ids)) for key in keys], dtype=np.intp)
+
+
+def _same_nan(value: Any) -> Any:
+    """The value, or one and the same object for every NaN."""
+    return np.nan if isinstance(value, float) and value != value else value
+
+
+def as_table(X: Any) -> Any:
+    """X with a shape of two dimensions and rows that can be selected."""
+    if hasattr(X, "tocsr"):
+        X = X.tocsr()
+    elif not hasattr(X, "shape"):
+        X = np.asarray(X)
+    if len(X.shape) != 2:
+        raise ValueError(
+            f"X must have two dimensions, rows and features; got shape {tuple(X.shape)}. Reshape "
+            "your data: array.reshape(-1, 1) if it is one feature, array.reshape(1, -1) if one row"
+        )
+    return X
+
+
+def refuse_other_than_numbers(X: Any) -> None:
+    """Complain about columns of a table that hold no real numbers, by name."""
+    if np.iscomplexobj(X):
+        raise ValueError("Complex data not supported: X must hold real numbers; split them")
+    dtypes, columns = getattr(X, "dtypes", None), getattr(X, "columns", None)
+    if dtypes is not None and columns is not None:
+        # All but numbers and truth values of pandas (pyarrow's too) and polars.
+        numeric = ("int", "uint", "float", "double", "bool", "decimal", "sparse")
+        kinds = {str(c): str(t) for c, t in zip(columns, list(dtypes), strict=True)}
+        bad = [f"{c} ({t})" for c, t in kinds.items() if not t.lower().startswith(numeric)]
+    else:
+        values = np.asarray(X)
+        if values.dtype.kind not in "OSU" or values.ndim != 2:
+            return
+        bad = [str(c) for c in range(values.shape[1]) if any(map(_is_text, values[:, c]))]
+    if bad:
+        shown = ", ".join(bad[:5]) + f" and {len(bad) - 5} more" * (len(bad) > 5)
+        raise ValueError(
+            f"X has columns that are not numeric: {shown}. Encode them first, for instance with "
+            "sklearn.preprocessing.OneHotEncoder, or with OrdinalEncoder and "
+            "polyfid.kernels.Categorical on those columns; if they hold numbers, convert them "
+            "with astype(float)"
+        )
+
+
+def _is_text(value: Any) -> bool:
+    try:
+        float(value) if isinstance(value, str | bytes) else None
+    except ValueError:
+        return True
+    return False
+
+
+@dataclass(frozen=True)
+class FidelityColumn:
+    """The column of X that holds the fidelity: its place, and its name in a data frame."""
+
+    place: int
+    name: Any
+
+    @classmethod
+    def find(cls, X: Any, column: int | str) -> FidelityColumn:
+        """Look up a column by place or name."""
+        columns = getattr(X, "columns", None)
+        names = None if columns is None else list(columns)
+        if names is not None and column in names:
+            return cls(names.index(column), column)
+        n_columns = X.shape[1]
+        if isinstance(column, int | np.integer) and -n_columns <= column < n_columns:
+            place = int(column) % n_columns
+            return cls(place, None if names is None else names[place])
+        there = f"columns {names}" if names is not None else f"{n_columns} columns and no names"
+        raise ValueError(
+            f"fidelity_feature must be a column of X, got {column!r}, and X has {there}; pass the "
+            "place or, for a data frame, the name of the column"
+        )
+
+    def split(self, X: Any) -> tuple[Any, Any]:
+        """X without the column, and the column."""
+        return _split(X, self.place)
+
+    def split_if_there(self, X: Any, n_features: int) -> tuple[Any, Any]:
+        """As `split` for new rows, which may come without the column: then it is None."""
+        columns = getattr(X, "columns", None)
+        if self.name is not None and columns is not None:
+            names = list(columns)
+            return _split(X, names.index(self.name)) if self.name in names else (X, None)
+        return _split(X, self.place) if X.shape[1] == n_features + 1 else (X, None)
+
+
+def _split(X: Any, place: int) -> tuple[Any, Any]:
+    others = np.delete(np.arange(X.shape[1]), place)
+    rest = _safe_indexing(X, others, axis=1)
+    if hasattr(X, "tocsr"):
+        return rest, X[:, [place]].toarray()[:, 0]
+    return rest, _safe_indexing(X, place, axis=1)

@@ -1,0 +1,201 @@
+"""Levels of fidelity: their names, and the order of trust."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Levels = tuple[Any, ...]
+
+
+class FidelityArray(np.ndarray):
+    """An array of level names that remembers their order, least trusted first.
+
+    `stack_levels` returns one; slicing keeps the order, so that ``levels`` need not be repeated.
+    """
+
+    levels: Levels | None
+
+    def __new__(cls, values: ArrayLike, levels: Sequence[Any] | None = None) -> FidelityArray:
+        array = np.asarray(values).view(cls)
+        array.levels = None if levels is None else tuple(levels)
+        return array
+
+    def __array_finalize__(self, source: object) -> None:
+        self.levels = getattr(source, "levels", None)
+
+    def __reduce__(self) -> Any:
+        return FidelityArray, (np.asarray(self), self.levels)
+
+
+def stack_levels(data: Mapping[Any, tuple[Any, Any]]) -> tuple[Any, NDArray[Any], FidelityArray]:
+    """Join one (X, y) a level, the least trusted first, into one X, y and fidelity.
+
+    Parameters
+    ----------
+    data : mapping of level name to (X, y)
+        The order of the mapping is the order of trust, least trusted first. The X are all arrays
+        or all data frames with the same columns.
+
+    Returns
+    -------
+    X, y, fidelity
+        X is a data frame if data frames came in. ``fidelity`` remembers the order of the levels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyfid import stack_levels
+    >>> X, y, fidelity = stack_levels(
+    ...     {"simulation": (np.zeros((3, 2)), [0, 1, 1]), "experiment": (np.ones((1, 2)), [1])}
+    ... )
+    >>> X.shape, fidelity.levels
+    ((4, 2), ('simulation', 'experiment'))
+    """
+    if not isinstance(data, Mapping) or not data:
+        raise ValueError(
+            "data must be a mapping of level name to (X, y) with at least one level, "
+            f"got {type(data).__name__}"
+        )
+    xs, ys, names = [], [], []
+    for name, pair in data.items():
+        try:
+            x, y = pair
+        except (TypeError, ValueError):
+            raise ValueError(f"data[{name!r}] must be a pair (X, y)") from None
+        if len(x) != len(y):
+            raise ValueError(
+                f"data[{name!r}]: X has {len(x)} rows and y has {len(y)}; "
+                "they must have equal length"
+            )
+        xs.append(x)
+        ys.append(np.asarray(y))
+        names.append(np.full(len(y), name))
+    as_column(list(data), "data")  # names of one type
+    labels = [y for y in ys if len(y)] or ys  # an empty one has no type
+    if len({y.dtype.kind in "OUST" for y in labels}) > 1:
+        raise ValueError(
+            "the y of some levels hold strings and those of others numbers; name the classes alike"
+        )
+    return _stack(xs), np.concatenate(labels), FidelityArray(np.concatenate(names), tuple(data))
+
+
+def _stack(xs: list[Any]) -> Any:
+    columns = [None if (c := getattr(x, "columns", None)) is None else list(c) for x in xs]
+    if any(c != columns[0] for c in columns):
+        raise ValueError(f"the levels must have the same columns in the same order, got {columns}")
+    if columns[0] is None:
+        widths = {np.asarray(x).shape[1:] for x in xs}
+        if len(widths) > 1:
+            raise ValueError(f"the levels must have the same features, got shapes {sorted(widths)}")
+        return np.concatenate([np.asarray(x) for x in xs])
+    library = type(xs[0]).__module__.partition(".")[0]
+    if library == "polars":
+        import polars
+
+        return polars.concat(xs)
+    import pandas
+
+    return pandas.concat(xs, ignore_index=True)
+
+
+def declared_order(fidelity: object) -> Levels | None:
+    """The order a container carries: a `FidelityArray`, or an ordered pandas or polars column."""
+    levels = getattr(fidelity, "levels", None)
+    if isinstance(levels, tuple):
+        return levels
+    dtype: Any = getattr(fidelity, "dtype", None)
+    if getattr(dtype, "ordered", False):
+        return tuple(dtype.categories)
+    if type(dtype).__name__ == "Enum" and hasattr(dtype, "categories"):
+        return tuple(dtype.categories)
+    return None
+
+
+def order_levels(fidelity: object, levels: Iterable[Any] | None = None) -> Levels:
+    """Names of the levels, least trusted first.
+
+    ``levels`` if given, else the order that ``fidelity`` carries, else the sorted values.
+    """
+    if levels is not None:
+        return _read_names(levels)
+    values = np.unique(as_column(fidelity))
+    declared = declared_order(fidelity)
+    return tuple(_plain(v) for v in (values if declared is None else declared))
+
+
+def _read_names(levels: Iterable[Any]) -> Levels:
+    # A string would fall into letters, and a set has no order.
+    if isinstance(levels, Iterable) and not isinstance(levels, str | bytes | Set):
+        try:
+            names = tuple(_plain(v) for v in levels)
+            if names and len(set(names)) == len(names):
+                return names
+        except TypeError:
+            pass  # names that cannot be hashed
+    raise ValueError(
+        "levels must be distinct names in a list, least trusted first, such as "
+        f'["crowd", "expert"]; got {levels!r}'
+    )
+
+
+def encode_levels(fidelity: object, names: Levels, what: str = "fidelity") -> NDArray[np.intp]:
+    """Integers from 0 of the level of each row."""
+    index = {name: t for t, name in enumerate(names)}
+    values = as_column(fidelity, what)
+    present, inverse = np.unique(values, return_inverse=True)
+    unknown = [_plain(v) for v in present if _plain(v) not in index]
+    if unknown:
+        shown = ", ".join(map(repr, unknown[:5])) + ", ..." * (len(unknown) > 5)
+        raise ValueError(
+            f"{what} has unknown level(s) [{shown}]; the levels are {list(names)} "
+            "(least trusted first)"
+        )
+    codes = np.array([index[_plain(v)] for v in present], dtype=np.intp)
+    return codes[inverse.reshape(-1)]
+
+
+def as_column(values: object, what: str = "fidelity") -> NDArray[Any]:
+    """A flat array of names, of levels or otherwise, that can be sorted."""
+    column = np.asarray(values)
+    if column.ndim != 1:
+        raise ValueError(
+            f"{what} must be one-dimensional, one entry a row; got shape {column.shape}"
+        )
+    # As an array, a list that mixes strings and numbers would be all strings.
+    entries = values if isinstance(values, list | tuple) else column.tolist()
+    if column.dtype.kind not in "biuUS" or entries is values:
+        missing = [i for i, v in enumerate(entries) if is_missing(v)]
+        if missing:
+            raise ValueError(
+                f"{what} has missing or infinite values (first in row {missing[0]}); give every "
+                "row one, or drop the rows"
+            )
+        kinds = {"number" if isinstance(v, Real) else type(v).__name__ for v in entries}
+        kinds = {"str" if k == "str_" else k for k in kinds}
+        if len(kinds) > 1:
+            raise ValueError(
+                f"{what} mixes values of types {sorted(kinds)}, which cannot be ordered; "
+                "use one type, such as strings"
+            )
+    column = np.array(column.tolist()) if column.dtype.kind == "O" else np.asarray(column)
+    if column.ndim != 1 or column.dtype.kind in "Oc":
+        raise ValueError(f"{what} has values that cannot be ordered; use strings or integers")
+    return column
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value is None, NaN, infinite or what pandas has for them."""
+    if isinstance(value, float | np.floating):
+        return not np.isfinite(value)
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
+
+
+def _plain(value: Any) -> Any:
+    """A Python scalar, whole floats as int: 1, 1.0 and True agree, in numpy or out of it."""
+    value = value.item() if isinstance(value, np.generic) else value
+    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -1,0 +1,296 @@
+"""Cross-validation that tests on trusted rows only and always trains on the cheap ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.model_selection import BaseCrossValidator, ShuffleSplit, StratifiedShuffleSplit
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import type_of_target
+
+from polyfid.estimator.inputs import check_rows, point_ids
+from polyfid.estimator.levels import encode_levels, order_levels
+
+__all__ = ["TrustedKFold", "TrustedShuffleSplit"]
+
+Index = NDArray[np.intp]
+
+
+class _TrustedSplitter(BaseCrossValidator):
+    """Splits the rows of the top level; a subclass says how."""
+
+    # As in scikit-learn's GroupsConsumerMixin: what is passed arrives without a request.
+    __metadata_request__split = {"groups": True, "fidelity": True}  # noqa: RUF012
+
+    _least_splits = 1
+
+    def __init__(
+        self,
+        n_splits: int,
+        *,
+        fidelity: ArrayLike | None,
+        levels: Iterable[Any] | None,
+        stratify: bool,
+        drop_repeats: bool,
+        random_state: Any,
+    ) -> None:
+        if not isinstance(n_splits, int | np.integer) or n_splits < self._least_splits:
+            raise ValueError(
+                f"n_splits must be an integer from {self._least_splits}, got {n_splits!r}"
+            )
+        self.n_splits = n_splits
+        self.fidelity = fidelity
+        self.levels = levels
+        self.stratify = stratify
+        self.drop_repeats = drop_repeats
+        self.random_state = random_state
+
+    @property
+    def _least_rows(self) -> int:
+        """How many trusted rows a split needs."""
+        raise NotImplementedError
+
+    def _split_trusted(self, n: int, classes: Index | None) -> Iterable[tuple[Index, Index]]:
+        """Places of training and test rows among ``n`` trusted ones, by class if any are given."""
+        raise NotImplementedError
+
+    def split(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        fidelity: ArrayLike | None = None,
+    ) -> Iterator[tuple[Index, Index]]:
+        """Yield the indices of training and test rows.
+
+        Parameters
+        ----------
+        X : array-like of n rows
+            Its values matter with ``drop_repeats`` only.
+        y : array-like of shape (n,), optional
+            Classes, to stratify by.
+        groups, fidelity : array-like of shape (n,), optional
+            The level of each row, under either name; without it, that of the constructor.
+
+        Yields
+        ------
+        train, test : arrays of indices
+        """
+        n = X.shape[0] if hasattr(X, "shape") else len(X)
+        names, level = self._read_levels(groups, fidelity, n)
+        trusted = np.flatnonzero(level == len(names) - 1)
+        if len(trusted) < self._least_rows:
+            raise ValueError(
+                f"{type(self).__name__} with n_splits={self.n_splits} needs at least "
+                f"{self._least_rows} rows at the top level {names[-1]!r}, got {len(trusted)} (the "
+                f"levels, least trusted first, are {list(names)}); label more, split less, or "
+                "correct the order by levels="
+            )
+        classes = None
+        if self.stratify and y is not None:
+            classes = self._read_classes(y, n)[trusted]
+        points = point_ids(X) if self.drop_repeats else None
+        for keep, test in self._split_trusted(len(trusted), classes):
+            train = np.union1d(np.flatnonzero(level < len(names) - 1), trusted[keep])
+            test = trusted[test]
+            if points is not None:
+                train = train[~np.isin(points[train], points[test])]
+            yield train, test
+
+    def get_n_splits(
+        self, X: Any = None, y: Any = None, groups: Any = None, fidelity: Any = None
+    ) -> int:
+        """The number of splits; the arguments are those of `split` and not used."""
+        return int(self.n_splits)
+
+    def _read_levels(self, groups: Any, fidelity: Any, n: int) -> tuple[tuple[Any, ...], Index]:
+        if groups is not None and fidelity is not None:
+            raise ValueError(
+                "groups and fidelity were both passed; each is the level of the rows: pass one"
+            )
+        given = [f for f in (fidelity, groups, self.fidelity) if f is not None]
+        if not given:
+            raise ValueError(
+                f"{type(self).__name__} needs the level of each row: pass it to the constructor as "
+                "fidelity=, or to split as groups= (cross_validate and searches: groups=, or "
+                'params={"fidelity": ...} with metadata routing)'
+            )
+        names = order_levels(given[0], self.levels)
+        level = encode_levels(given[0], names)
+        check_rows("fidelity", level, n)
+        return names, level
+
+    def _read_classes(self, y: ArrayLike, n: int) -> Index:
+        kind = type_of_target(y, input_name="y")
+        if kind not in {"binary", "multiclass"}:
+            raise ValueError(
+                f"y must hold classes to stratify by, got {kind} values; pass stratify=False"
+            )
+        classes = np.unique(np.asarray(y).ravel(), return_inverse=True)[1]
+        check_rows("y", classes, n)
+        return classes
+
+
+class TrustedKFold(_TrustedSplitter):
+    """K folds of the rows of the top level; all other rows are in every training set.
+
+    Parameters
+    ----------
+    n_splits : int, default=5
+        Number of folds.
+    fidelity : array-like of shape (n,), optional
+        The level of each row. Else it is passed to `split`, as ``groups`` or ``fidelity``.
+    levels : sequence, optional
+        Names of the levels, least trusted first; needed when they do not sort that way and
+        ``fidelity`` does not carry their order as that of `polyfid.stack_levels` does.
+    stratify : bool, default=True
+        Spread each class over the folds as evenly as its number of trusted rows allows. A class
+        with fewer rows than folds is missing from some of them.
+    shuffle : bool, default=False
+        Shuffle the trusted rows first.
+    drop_repeats : bool, default=False
+        Leave out of the training set, at whatever level, the rows whose features are those of a
+        test row. The score is then that of new points, which nobody has labelled cheaply either.
+        X must not hold the fidelity as a column.
+    random_state : int, RandomState or None, default=None
+        For ``shuffle=True``.
+
+    Notes
+    -----
+    With ``sklearn.set_config(enable_metadata_routing=True)`` one argument serves both the model
+    and the splitter: ``cross_validate(model, X, y, cv=TrustedKFold(), params={"fidelity": f})``.
+    Without it: ``cross_validate(model, X, y, cv=TrustedKFold(fidelity=f),
+    params={"fidelity": f})``, or ``groups=f`` instead of the constructor's argument.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyfid.estimator.model_selection import TrustedKFold
+    >>> X, y = np.zeros((6, 1)), [0, 1, 0, 1, 0, 1]
+    >>> fidelity = ["crowd", "crowd", "expert", "expert", "expert", "expert"]
+    >>> for train, test in TrustedKFold(2).split(X, y, groups=fidelity):
+    ...     print(train, test)
+    [0 1 4 5] [2 3]
+    [0 1 2 3] [4 5]
+    """
+
+    _least_splits = 2
+
+    def __init__(
+        self,
+        n_splits: int = 5,
+        *,
+        fidelity: ArrayLike | None = None,
+        levels: Iterable[Any] | None = None,
+        stratify: bool = True,
+        shuffle: bool = False,
+        drop_repeats: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            n_splits,
+            fidelity=fidelity,
+            levels=levels,
+            stratify=stratify,
+            drop_repeats=drop_repeats,
+            random_state=random_state,
+        )
+        if random_state is not None and not shuffle:
+            raise ValueError(
+                f"random_state={random_state!r} has no effect with shuffle=False; pass "
+                "shuffle=True, or leave random_state out"
+            )
+        self.shuffle = shuffle
+
+    @property
+    def _least_rows(self) -> int:
+        return self.n_splits
+
+    def _split_trusted(self, n: int, classes: Index | None) -> Iterable[tuple[Index, Index]]:
+        order = np.arange(n)
+        if self.shuffle:
+            order = check_random_state(self.random_state).permutation(n)
+        if classes is None:
+            folds = np.array_split(order, self.n_splits)
+        else:
+            # Sorted by class and dealt like cards. So does scikit-learn's StratifiedKFold, but it
+            # warns of a class rarer than the folds, and fails if all are.
+            order = order[np.argsort(classes[order], kind="stable")]
+            folds = [order[k :: self.n_splits] for k in range(self.n_splits)]
+        for test in folds:
+            yield np.setdiff1d(order, test), np.sort(test)
+
+
+class TrustedShuffleSplit(_TrustedSplitter):
+    """Random test sets from the rows of the top level; all other rows are in every training set.
+
+    Parameters
+    ----------
+    n_splits : int, default=10
+        Number of test sets.
+    test_size, train_size : float or int, optional
+        Fraction or number of the trusted rows to test, by default 0.2, and to train on, by
+        default the others.
+    fidelity, levels, drop_repeats
+        As in `TrustedKFold`; so is how the fidelity is passed.
+    stratify : bool, default=True
+        Keep the proportions of the classes. Where that cannot be done (a class with one trusted
+        row, fewer rows to test or train on than classes) the rows are drawn from all alike.
+    random_state : int, RandomState or None, default=None
+        Seed of the draws.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyfid.estimator.model_selection import TrustedShuffleSplit
+    >>> X, y = np.zeros((24, 1)), [0, 1] * 12
+    >>> splitter = TrustedShuffleSplit(1, fidelity=[0] * 14 + [1] * 10, random_state=0)
+    >>> train, test = next(splitter.split(X, y))
+    >>> len(train), len(test), test.min() >= 14
+    (22, 2, np.True_)
+    """
+
+    def __init__(
+        self,
+        n_splits: int = 10,
+        *,
+        test_size: float | None = 0.2,
+        train_size: float | None = None,
+        fidelity: ArrayLike | None = None,
+        levels: Iterable[Any] | None = None,
+        stratify: bool = True,
+        drop_repeats: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            n_splits,
+            fidelity=fidelity,
+            levels=levels,
+            stratify=stratify,
+            drop_repeats=drop_repeats,
+            random_state=random_state,
+        )
+        self.test_size = test_size
+        self.train_size = train_size
+
+    @property
+    def _least_rows(self) -> int:
+        return 2
+
+    def _split_trusted(self, n: int, classes: Index | None) -> Iterable[tuple[Index, Index]]:
+        options = {
+            "n_splits": self.n_splits,
+            "test_size": self.test_size,
+            "train_size": self.train_size,
+            "random_state": self.random_state,
+        }
+        rows = np.zeros((n, 1))
+        if classes is not None:
+            try:
+                return list(StratifiedShuffleSplit(**options).split(rows, classes))
+            except ValueError:
+                pass  # too few of a class; sizes that are wrong in themselves fail below
+        return ShuffleSplit(**options).split(rows)

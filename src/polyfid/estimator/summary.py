@@ -1,0 +1,255 @@
+"""What happened in a fit, in words and figures: the printable report of a fitted model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyfid.kernels import Kernel
+from polyfid.learning.mixture import Mixture
+from polyfid.learning.model import BinaryFit
+from polyfid.model.likelihoods import NoisyLogit
+from polyfid.model.prior import Prior
+
+_INFERENCE = {"laplace": "Laplace", "ep": "expectation propagation", "variational": "variational"}
+
+
+@dataclass(frozen=True)
+class LearntStructure:
+    """A structure among those that were averaged.
+
+    Attributes
+    ----------
+    name : str
+        In words.
+    weight : float
+        Its share in the average.
+    log_evidence : float
+        With hyper-parameters integrated out (NaN for a structure that was given).
+    log_marginal_likelihood : float
+        At the tuned hyper-parameters.
+    rho : tuple of float
+    kernels : tuple of kernels
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyfid import MultiFidelityClassifier
+    >>> X = np.linspace(-1, 1, 12)[:, None]
+    >>> model = MultiFidelityClassifier().fit(X, X[:, 0] > 0)
+    >>> round(sum(s.weight for s in model.structures_), 6)
+    1.0
+    """
+
+    name: str
+    weight: float
+    log_evidence: float
+    log_marginal_likelihood: float
+    rho: tuple[float, ...]
+    kernels: tuple[Kernel, ...]
+
+    @classmethod
+    def of(cls, mixture: Mixture) -> list[LearntStructure]:
+        """Those of a mixture, heaviest first."""
+        return [
+            cls(
+                m.name,
+                m.weight,
+                m.log_evidence,
+                m.fit.log_evidence,
+                tuple(getattr(m.fit.prior, "rho", ())),
+                m.fit.prior.kernels,
+            )
+            for m in mixture.members
+        ]
+
+
+@dataclass(frozen=True)
+class FitReport:
+    """The story of a fit; ``print`` it, or let a notebook show it.
+
+    Attributes
+    ----------
+    counts : array of shape (n_levels, n_classes)
+        Rows of each level and class.
+    converged : bool
+        Inference and tuning both did.
+    problems : tuple of str
+        What did not converge, with figures.
+    notes : tuple of str
+        What was unusual about the data.
+    lines : tuple of (str, str)
+        What is printed: a heading and its text.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyfid import MultiFidelityClassifier
+    >>> X = np.linspace(-1, 1, 12)[:, None]
+    >>> model = MultiFidelityClassifier().fit(X, X[:, 0] > 0)
+    >>> model.report_.converged
+    True
+    """
+
+    counts: NDArray[np.intp]
+    converged: bool
+    problems: tuple[str, ...]
+    notes: tuple[str, ...]
+    lines: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of(
+        cls,
+        mixtures: Sequence[Mixture],
+        levels: tuple[Any, ...],
+        classes: NDArray[Any],
+        counts: NDArray[np.intp],
+        notes: Sequence[str],
+        feature_names: Sequence[str] | None,
+        plan: str = "",
+    ) -> FitReport:
+        """The report of a fit, or of one fit a class."""
+        lines = [("levels" if len(levels) > 1 else "data", _levels(counts, levels, classes))]
+        problems: list[str] = []
+        for k, mixture in enumerate(mixtures):
+            who = "" if len(mixtures) == 1 else f"class {classes[k]}: "
+            fit = mixture.best.fit
+            story = _structures(mixture) + _story(fit, levels, feature_names)
+            story.append(("inference", f"{_INFERENCE[fit.scheme]}, {fit.inference}"))
+            lines += [(who + head, text) for head, text in story]
+            problems += [who + p for p in _problems(fit)]
+        if plan:
+            lines.append(("size", plan))
+        lines += [("note", n) for n in notes]
+        lines += [("warning", p) for p in problems]
+        return cls(counts, not problems, tuple(problems), tuple(notes), tuple(lines))
+
+    def __str__(self) -> str:
+        width = max(len(head) for head, _ in self.lines) + 2
+        out = []
+        for head, text in self.lines:
+            first, *rest = text.split("\n")
+            out.append(f"{head:<{width}}{first}")
+            out += [" " * width + line for line in rest]
+        return "\n".join(out)
+
+    def to_html(self) -> str:
+        """The report as a table for notebooks; everything from the data is escaped."""
+        rows = "".join(
+            f"<tr><th style='text-align:left;vertical-align:top'>{escape(head)}</th>"
+            f"<td style='text-align:left'>{escape(text).replace(chr(10), '<br>')}</td></tr>"
+            for head, text in self.lines
+        )
+        return f"<table class='polyfid-report'>{rows}</table>"
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
+
+def _levels(counts: NDArray[np.intp], levels: tuple[Any, ...], classes: NDArray[Any]) -> str:
+    def one(row: NDArray[np.intp]) -> str:
+        shown = ", ".join(f"{c}: {n}" for c, n in zip(classes, row, strict=True))
+        return f"{row.sum()} row{'s' * int(row.sum() != 1)} ({shown})"
+
+    if len(levels) == 1:
+        return one(counts[0])
+    lines = [f"{name}: {one(row)}" for name, row in zip(levels, counts, strict=True)]
+    return "\n".join([*lines, "(least trusted first)"])
+
+
+def _structures(mixture: Mixture) -> list[tuple[str, str]]:
+    if len(mixture.members) == 1 and np.isnan(mixture.best.log_evidence):
+        return []
+    words = "\n".join(f"{m.weight:4.0%}  {m.name}" for m in mixture.members)
+    return [("structures", words + "\n(what follows is of the first)")]
+
+
+def _story(
+    fit: BinaryFit, levels: tuple[Any, ...], feature_names: Sequence[str] | None
+) -> list[tuple[str, str]]:
+    lines = []
+    prior = fit.prior
+    rho = getattr(prior, "rho", None)
+    if rho is None:
+        rows = (", ".join(f"{a:+.2f}" for a in row) for row in prior.loadings)
+        mixed = [f"{name}: {row}" for name, row in zip(levels, rows, strict=True)]
+        lines.append(("loadings", "\n".join(mixed)))
+    elif len(rho):
+        steps = [
+            f"{levels[t + 1]} = {r:+.3f} × {levels[t]} + correction; correlation of the two "
+            f"{_correlation(fit, t):+.2f}"
+            for t, r in enumerate(rho)
+        ]
+        lines.append(("rho", "\n".join(steps)))
+    words = [
+        f"{name}: {kernel.describe(feature_names)}"
+        for name, kernel in zip(_processes(prior, levels), prior.kernels, strict=True)
+    ]
+    if len(levels) == len(words) == 1:
+        lines.append(("kernel", prior.kernels[0].describe(feature_names)))
+    else:
+        lines.append(("kernels", "\n".join(words)))
+    if isinstance(fit.likelihood, NoisyLogit):
+        lines.append(("label noise", _noise(fit.likelihood, levels)))
+    lines.append(("evidence", f"log marginal likelihood {fit.log_evidence:.4f}"))
+    if fit.optimum is None:
+        lines.append(("tuning", "none: hyper-parameters as given"))
+    else:
+        words_ = str(fit.optimum)
+        if fit.tuned_on < fit.posterior.n_rows:
+            words_ += f"; on {fit.tuned_on} of {fit.posterior.n_rows} rows"
+        if fit.optimum.at_bounds:
+            words_ += f"\nat a bound: {', '.join(fit.optimum.at_bounds)}"
+        lines.append(("tuning", words_))
+    return lines
+
+
+def _processes(prior: Prior, levels: tuple[Any, ...]) -> list[str]:
+    """Names of the latent processes and what they stand for."""
+    if not hasattr(prior, "rho"):
+        return list(prior.process_names)
+    roles = [levels[0], *(f"correction of {name}" for name in levels[1:])]
+    return [f"{name} ({role})" for name, role in zip(prior.process_names, roles, strict=True)]
+
+
+def _correlation(fit: BinaryFit, t: int) -> float:
+    """Prior correlation of f_t and f_{t+1} at a typical training point."""
+    prior, x = fit.prior, fit.posterior.points.x
+    variances = np.array([k.diagonal(x).mean() for k in prior.kernels])
+    below, above = prior.loadings[t], prior.loadings[t + 1]
+    joint = (below * above) @ variances
+    return float(joint / np.sqrt(((below**2) @ variances) * ((above**2) @ variances)))
+
+
+def _noise(likelihood: NoisyLogit, levels: tuple[Any, ...]) -> str:
+    if likelihood.symmetric:
+        rates = zip(levels, 1.0 - likelihood.sensitivity, strict=True)
+        return "labels flipped: " + ", ".join(f"{name} {rate:.1%}" for name, rate in rates)
+    free = likelihood.free
+    return (
+        f"{free.sum()} annotators, sensitivity {likelihood.sensitivity[free].min():.2f} to "
+        f"{likelihood.sensitivity[free].max():.2f}, specificity "
+        f"{likelihood.specificity[free].min():.2f} to {likelihood.specificity[free].max():.2f}"
+    )
+
+
+def _problems(fit: BinaryFit) -> list[str]:
+    problems = []
+    if not fit.inference.converged:
+        other = "laplace" if fit.likelihood.log_concave else "ep"
+        other = f'inference="{other}", or ' if other != fit.scheme else ""
+        problems.append(
+            f"inference did not converge at the final hyper-parameters ({fit.inference}; the "
+            "distance is in posterior standard deviations of the latent values, and a small one "
+            f"does little harm); try {other}kernel bounds that keep scales smaller"
+        )
+    if fit.optimum is not None and not fit.optimum.converged:
+        problems.append(
+            f"tuning stopped early ({fit.optimum.best.message}); raise max_iter or n_restarts"
+        )
+    return problems

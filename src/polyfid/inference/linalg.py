@@ -1,0 +1,243 @@
+"""Dense linear algebra on symmetric matrices kept in one triangle: the only callers of LAPACK.
+
+A symmetric matrix is a C-ordered array of which the upper triangle is valid, so that its transpose
+is what LAPACK calls a Fortran-ordered matrix with a valid lower triangle: no copies are made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from scipy.linalg import blas, lapack
+from threadpoolctl import ThreadpoolController
+
+from polyfid.arrays import Array
+
+#: Below this size threads of BLAS cost more than they bring, and very much more on a busy machine.
+SMALL = 800
+
+#: Columns of a triangular matrix that are multiplied at a time.
+_PANEL = 100
+
+
+def suitable_threads(n: int) -> AbstractContextManager[Any]:
+    """A context for work on matrices of size n: small ones are left to one thread of BLAS."""
+    return _controller().limit(limits=1, user_api="blas") if n < SMALL else nullcontext()
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    """Of the BLAS that numpy and scipy have loaded; looking for it takes milliseconds."""
+    return ThreadpoolController()
+
+
+class NotPositiveDefinite(ArithmeticError):  # noqa: N818
+    """A matrix that should have been positive definite was not."""
+
+
+def symv(K: Array, x: Array) -> Array:
+    """K x for a symmetric K of which the upper triangle is valid."""
+    return np.asarray(blas.dsymv(1.0, K.T, x, lower=1))
+
+
+class Cholesky:
+    """B = L L^T of a positive definite matrix; takes over (and destroys) the array B.
+
+    Raises
+    ------
+    NotPositiveDefinite
+    """
+
+    def __init__(self, B: Array) -> None:
+        factor, info = lapack.dpotrf(B.T, lower=1, clean=0, overwrite_a=1)
+        if info != 0:
+            raise NotPositiveDefinite(f"leading minor {info} of {len(B)} is not positive")
+        self._factor = factor
+
+    @property
+    def log_det(self) -> float:
+        return 2.0 * float(np.log(np.diagonal(self._factor)).sum())
+
+    def solve(self, b: Array) -> Array:
+        """B^-1 b."""
+        if b.ndim == 1:
+            half = blas.dtrsv(self._factor, b, lower=1)
+            return np.asarray(blas.dtrsv(self._factor, half, lower=1, trans=1, overwrite_x=1))
+        return np.asarray(lapack.dpotrs(self._factor, b, lower=1)[0])
+
+    def half_solve(self, b: Array, overwrite: bool = False) -> Array:
+        """L^-1 b for a matrix b, (n, m); in the memory of b if that may be overwritten."""
+        return np.asarray(blas.dtrsm(1.0, self._factor, b, lower=1, overwrite_b=overwrite))
+
+    def quadratic(self, V: Array, overwrite: bool = False) -> Array:
+        """diag(V^T B^-1 V), (m,)."""
+        half = self.half_solve(V, overwrite).T
+        return np.einsum("ij,ij->i", half, half)
+
+    def quadratics(self, d: Array) -> Callable[[Array], Array]:
+        """The function of V, (m, n), that gives diag(V diag(d) B^-1 diag(d) V^T), (m,).
+
+        It has the inverse of L: a product with many rows takes less time than solving for them.
+        NumPy's product, unlike SciPy's, lets other threads of Python run, but knows no triangles;
+        cut into panels it does little more than half of the work of a full matrix.
+        """
+        inverse, info = lapack.dtrtri(self._factor, lower=1)
+        if info != 0:
+            raise NotPositiveDefinite(f"diagonal element {info} of the factor is zero")
+        # What LAPACK leaves in the other triangle is no part of it, nor always a number.
+        root = (np.tril(inverse) * d).T
+        edges = np.linspace(0, len(root), 1 + -(-len(root) // _PANEL)).astype(int).tolist()
+        panels = [
+            (stop, np.ascontiguousarray(root[:stop, start:stop])) for start, stop in pairwise(edges)
+        ]
+
+        def quadratic(V: Array) -> Array:
+            total = np.zeros(len(V))
+            for stop, panel in panels:
+                half = V[:, :stop] @ panel
+                total += np.einsum("ij,ij->i", half, half)
+            return total
+
+        return quadratic
+
+    def gram(self, V: Array) -> Array:
+        """V^T B^-1 V, (m, m)."""
+        half = self.half_solve(V)
+        return half.T @ half
+
+    def into_inverse(self) -> Array:
+        """B^-1 in the same memory, upper triangle valid; the factor is gone afterwards."""
+        inverse, info = lapack.dpotri(self._factor, lower=1, overwrite_c=1)
+        if info != 0:
+            raise NotPositiveDefinite(f"diagonal element {info} of the factor is zero")
+        return np.asarray(inverse.T)
+
+
+class Indefinite:
+    """B = J + D K D with J = diag(+1 or -1): the factorisation where some sites have w < 0.
+
+    The matrix is symmetric and indefinite; it must have as many negative eigenvalues as J.
+    """
+
+    def __init__(self, B: Array, n_negative: int) -> None:
+        values, vectors = np.linalg.eigh(B, UPLO="U")
+        if int((values < 0).sum()) != n_negative or np.abs(values).min() < 1e-12:
+            raise NotPositiveDefinite("negative sites outweigh the prior")
+        self._values, self._vectors = values, vectors
+
+    @property
+    def log_det(self) -> float:
+        return float(np.log(np.abs(self._values)).sum())
+
+    def solve(self, b: Array) -> Array:
+        scale = self._values if b.ndim == 1 else self._values[:, None]
+        return np.asarray(self._vectors @ ((self._vectors.T @ b) / scale))
+
+    def quadratic(self, V: Array, overwrite: bool = False) -> Array:
+        rotated = self._vectors.T @ V
+        return np.einsum("ij,ij,i->j", rotated, rotated, 1.0 / self._values)
+
+    def quadratics(self, d: Array) -> Callable[[Array], Array]:
+        return lambda V: self.quadratic((V * d).T)
+
+    def gram(self, V: Array) -> Array:
+        rotated = self._vectors.T @ V
+        return np.asarray(rotated.T @ (rotated / self._values[:, None]))
+
+    def into_inverse(self) -> Array:
+        return np.asarray((self._vectors / self._values) @ self._vectors.T)
+
+
+def jittered_root(A: Array) -> Array:
+    """A lower-triangular or square root S of a symmetric positive semi-definite A: S S^T = A.
+
+    Jitter grows from rounding level until the factorisation succeeds.
+    """
+    scale = max(float(np.abs(np.diagonal(A)).max(initial=0.0)), np.finfo(float).tiny)
+    for exponent in range(-14, -3):
+        factor, info = lapack.dpotrf(
+            (A + 10.0**exponent * scale * np.eye(len(A))).T, lower=1, clean=1, overwrite_a=1
+        )
+        if info == 0:
+            return np.asarray(factor)
+    raise NotPositiveDefinite("matrix is not positive semi-definite, even with jitter")
+
+
+def symm(K: Array, V: Array) -> Array:
+    """K V for a symmetric K of which the upper triangle is valid, (n, m)."""
+    return np.asarray(blas.dsymm(1.0, K.T, V, lower=1))
+
+
+#: Size of the blocks into which triangular matrices are cut: products of them are what numpy
+#: has, and unlike scipy's triangular ones they leave the interpreter to other threads.
+_TRIANGULAR_BLOCK = 128
+
+
+def times_triangular(X: Array, T: Array, lower: bool, out: Array) -> Array:
+    """X T for a triangular T, in ``out``, at a little more than half the cost of a full product."""
+    n = len(T)
+    for start in range(0, n, _TRIANGULAR_BLOCK):
+        cols = slice(start, min(start + _TRIANGULAR_BLOCK, n))
+        rows = slice(cols.start, n) if lower else slice(0, cols.stop)
+        np.matmul(X[:, rows], T[rows, cols], out=out[:, cols])
+    return out
+
+
+def add_weighted_gram(X: Array, w: Array, out: Array) -> None:
+    """Add X^T diag(w) X to ``out``; destroys X, (n, m)."""
+    X *= np.sqrt(np.abs(w))[:, None]
+    if (negative := w < 0.0).any():
+        N = X[negative]
+        out -= N.T @ N
+        X = X[~negative]
+    out += X.T @ X  # numpy sees that this is symmetric and computes one half
+
+
+def jittered_whitener(K: Array) -> tuple[Array, float]:
+    """T = L^-T, upper triangular, of K + jitter mean(diag K) I = L L^T; and the relative jitter.
+
+    Jitter starts at a level that no result feels and grows until the factorisation succeeds.
+
+    Raises
+    ------
+    NotPositiveDefinite
+    """
+    if len(K) == 0:  # LAPACK refuses
+        return K, 0.0
+    scale = float(np.diagonal(K).mean())
+    for exponent in range(-12, -4):
+        jitter = 10.0**exponent
+        A = K.copy()
+        A.flat[:: len(A) + 1] += jitter * scale
+        factor, info = lapack.dpotrf(A.T, lower=1, clean=1, overwrite_a=1)
+        if info == 0:
+            inverse, info = lapack.dtrtri(factor, lower=1, overwrite_c=1)
+        if info == 0:
+            return np.ascontiguousarray(inverse.T), jitter
+    raise NotPositiveDefinite("covariance of the inducing points is not positive definite")
+
+
+def lower_root(S: Array) -> Array:
+    """C, lower triangular, with C C^T = S, of which the upper triangle is valid.
+
+    Raises
+    ------
+    NotPositiveDefinite
+    """
+    if len(S) == 0:  # LAPACK refuses
+        return S
+    factor, info = lapack.dpotrf(S.T, lower=1, clean=1)
+    if info != 0:
+        raise NotPositiveDefinite(f"leading minor {info} of {len(S)} is not positive")
+    return np.ascontiguousarray(factor)
+
+
+def mirror(S: Array) -> Array:
+    """The whole of a symmetric matrix of which the upper triangle is valid."""
+    upper = np.triu(S)
+    return upper + np.triu(S, 1).T

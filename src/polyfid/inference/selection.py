@@ -1,0 +1,143 @@
+"""Choosing inducing points among the rows.
+
+They are rows, never means of rows, so that categories and indicators are what they are among rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from polyfid.arrays import Array, sort_rows
+from polyfid.inference.inducing import Inducing
+from polyfid.kernels import Kernel, Pairs
+from polyfid.model.prior import Prior
+from polyfid.rows import Points
+
+Method = Literal["kmeans", "pivoted"]
+
+#: Rows among which points are looked for, at least, and for each point that is wanted.
+_CANDIDATES, _CANDIDATES_EACH = 5000, 4
+#: A point that the others explain to this share of its variance adds nothing but rounding errors.
+_EXPLAINED = 1e-10
+#: Length-scales may well become this much shorter in tuning.
+_SHORTER = 10.0
+_FEW_ROWS = 32  # at a time where a diagonal comes out of a square
+
+
+def choose(
+    points: Points,
+    prior: Prior,
+    n_inducing: int | Sequence[int],
+    method: Method = "kmeans",
+    random_state: Any = None,
+) -> Inducing:
+    """Inducing points for each process of a prior, from the rows of levels that see it.
+
+    No row is taken twice, nor one that others explain wholly under the process's kernel: a linear
+    kernel of five columns has five points, a process that no row sees has none.
+
+    Parameters
+    ----------
+    points : the rows, or a sample of them.
+    prior : whose processes and kernels count.
+    n_inducing : points of each process at most, or one number a process.
+    method : "kmeans" takes the rows nearest to the centres of clusters, where rows are many;
+        "pivoted" one row after the other, each where the variance that is left under the kernel is
+        largest, which goes to the edges first and was seen to need more points.
+    random_state : int, RandomState or None
+        Candidates are a sample of the rows if there are many.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyfid.kernels import RBF
+    >>> from polyfid.model.prior import Autoregressive
+    >>> points = Points(np.array([[0.0], [0.1], [0.2], [4.0], [4.0]]), np.zeros(5, dtype=int))
+    >>> choose(points, Autoregressive((RBF(),)), 2, random_state=0).z
+    (array([[0.1],
+           [4. ]]),)
+    """
+    if method not in ("kmeans", "pivoted"):
+        raise ValueError(f'method must be "kmeans" or "pivoted", got {method!r}')
+    counts = np.asarray(n_inducing)
+    n_processes = len(prior.kernels)
+    if counts.dtype.kind not in "iu" or counts.shape not in ((), (n_processes,)):
+        raise ValueError(
+            f"n_inducing must be an integer, or one for each of {n_processes} processes; "
+            f"got {n_inducing!r}"
+        )
+    if (counts < 1).any():
+        raise ValueError(f"n_inducing must be at least 1, got {n_inducing!r}")
+    rng = check_random_state(random_state)
+    chosen = []
+    for s, m in enumerate(np.broadcast_to(counts, n_processes).tolist()):
+        x = _candidates(points.x[prior.support[points.level, s]], m, rng)
+        kernel = prior.kernels[s]
+        if method == "kmeans":
+            x = _nearest_to_centres(x, m, rng) if m < len(x) else x
+            kernel = _wigglier(kernel)
+        chosen.append(x[_pivots(kernel, x, m)])
+    return Inducing(tuple(chosen))
+
+
+def _candidates(x: Array, m: int, rng: np.random.RandomState) -> Array:
+    """Distinct rows, a sample of them if they are many, in an order of their own."""
+    most = max(_CANDIDATES, _CANDIDATES_EACH * m)
+    if len(x) > most:
+        x = x[rng.permutation(len(x))[:most]]
+    order, starts = sort_rows(*x.T)
+    return np.ascontiguousarray(x[order[starts]])
+
+
+def _nearest_to_centres(x: Array, m: int, rng: np.random.RandomState) -> Array:
+    # Exact fits, most of all small ones, do without these, which take a while to import.
+    from sklearn.cluster import KMeans
+    from sklearn.metrics import pairwise_distances_argmin
+
+    seed = rng.randint(2**31 - 1)
+    centres = KMeans(m, n_init=1, max_iter=30, random_state=seed).fit(x).cluster_centers_
+    return x[np.unique(pairwise_distances_argmin(centres, x))]
+
+
+def _wigglier(kernel: Kernel) -> Kernel:
+    """The kernel with shorter length-scales: what is redundant even then stays so while tuned."""
+    lengths = np.array(["length_scale" in name for name in kernel.theta_names], dtype=bool)
+    return kernel.with_theta(kernel.theta - np.where(lengths, np.log(_SHORTER), 0.0))
+
+
+def _pivots(kernel: Kernel, x: Array, m: int) -> NDArray[np.intp]:
+    """The first m pivots of a pivoted Cholesky factorisation of the kernel's matrix.
+
+    Each is the row of which the earlier ones leave most variance unexplained; there are fewer where
+    the rank of the matrix is less.
+    """
+    left = _variance(kernel, x)
+    enough = _EXPLAINED * left.max(initial=0.0)
+    rows = np.empty((min(m, len(x)), len(x)))
+    pivots: list[int] = []
+    for j, row in enumerate(rows):
+        i = int(np.argmax(left))
+        if left[i] <= enough:
+            break
+        row[:] = kernel.evaluate(Pairs(x[i : i + 1], x))[0]
+        row -= rows[:j, i] @ rows[:j]
+        row /= np.sqrt(left[i])
+        left -= np.square(row)
+        left[i] = 0.0
+        pivots.append(i)
+    return np.array(pivots, dtype=np.intp)
+
+
+def _variance(kernel: Kernel, x: Array) -> Array:
+    """The diagonal of the kernel's matrix without noise, which no other row explains, (n,)."""
+    variance = np.empty(len(x))
+    for start in range(0, len(x), _FEW_ROWS):
+        part = slice(start, start + _FEW_ROWS)
+        pairs = Pairs(x[part], x[part])
+        variance[part] = np.diagonal(np.broadcast_to(kernel.evaluate(pairs), pairs.shape))
+    return variance

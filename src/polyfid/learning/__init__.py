@@ -1,0 +1,1 @@
+"""Hyper-parameters and structures: which ones, and how good they are."""

@@ -1,0 +1,136 @@
+"""Several fitted models of the same rows, averaged: the predictions of all, each by its weight."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from polyfid.arrays import Array
+from polyfid.learning.model import BinaryFit
+from polyfid.model.features import FeatureMap
+from polyfid.model.logistic import expected_sigmoid, log_expected_sigmoid
+from polyfid.rows import Points
+
+Levels = NDArray[np.intp]
+#: Mean and variance of each member, (n,) each.
+Moments = list[tuple[Array, Array]]
+
+
+@dataclass(frozen=True)
+class Member:
+    """A fitted model, the features it sees, and its weight among others.
+
+    ``log_evidence`` has hyper-parameters integrated out, unlike that of the fit.
+    """
+
+    name: str
+    features: FeatureMap
+    fit: BinaryFit
+    weight: float = 1.0
+    log_evidence: float = np.nan
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Members, the heaviest first; their weights sum to one. Rows ``x`` are sorted by level."""
+
+    members: tuple[Member, ...]
+
+    @property
+    def best(self) -> Member:
+        return self.members[0]
+
+    @property
+    def weights(self) -> Array:
+        return np.array([m.weight for m in self.members])
+
+    def probabilities(self, x: Array, level: Levels) -> tuple[Array, Array]:
+        """Of the negative and of the positive class, (n,) each, the smaller one to full accuracy.
+
+        They sum to one, and the larger one is that with the larger mixture of tails.
+        """
+        return self._probabilities(self._moments(x, level))
+
+    def probabilities_and_moments(self, x: Array, level: Levels) -> tuple[Array, ...]:
+        """What `probabilities` and `mean_and_variance` give, four arrays, at the price of one."""
+        moments = self._moments(x, level)
+        return *self._probabilities(moments), *self._mean_and_variance(moments)
+
+    def _probabilities(self, moments: Moments) -> tuple[Array, Array]:
+        n = len(moments[0][0])
+        down, up = np.zeros(n), np.zeros(n)
+        for member, (mean, variance) in zip(self.members, moments, strict=True):
+            small = member.weight * expected_sigmoid(-np.abs(mean), variance)
+            large = member.weight - small
+            positive = mean > 0.0
+            up += np.where(positive, large, small)
+            down += np.where(positive, small, large)
+        upper = up > down
+        small = np.minimum(up, down)
+        return np.where(upper, small, 1.0 - small), np.where(upper, 1.0 - small, small)
+
+    def log_probabilities(self, x: Array, level: Levels) -> tuple[Array, Array]:
+        """Logarithms of `probabilities`, accurate where one is tiny."""
+        moments = self._moments(x, level)
+        with np.errstate(divide="ignore"):
+            weights = np.log(self.weights)[:, None]
+        down, up = (
+            logsumexp(
+                weights + np.stack([log_expected_sigmoid(sign * m, v) for m, v in moments]), axis=0
+            )
+            for sign in (-1.0, 1.0)
+        )
+        return np.asarray(down), np.asarray(up)
+
+    def positive(self, x: Array, level: Levels) -> NDArray[np.bool_]:
+        """Where the positive class is the more probable one."""
+        if len(self.members) == 1:
+            # Over one half exactly where the latent mean is positive: no variance is needed.
+            points = self._points(self.best, x, level)
+            return np.asarray(self.best.fit.posterior.mean(points) > 0.0)
+        down, up = self.probabilities(x, level)
+        return np.asarray(up > down)
+
+    def mean_and_variance(self, x: Array, level: Levels) -> tuple[Array, Array]:
+        """Mean and variance of the mixture of latent posteriors, (n,) each."""
+        return self._mean_and_variance(self._moments(x, level))
+
+    def _mean_and_variance(self, moments: Moments) -> tuple[Array, Array]:
+        if len(moments) == 1:
+            return moments[0]
+        means, variances = (np.stack(part) for part in zip(*moments, strict=True))
+        mean = self.weights @ means
+        return mean, self.weights @ (variances + np.square(means - mean))
+
+    def mean_and_covariance(self, x: Array, level: Levels) -> tuple[Array, Array]:
+        """Mean (n,) and joint covariance (n, n) of the mixture of latent posteriors."""
+        parts = [
+            m.fit.posterior.mean_and_covariance(self._points(m, x, level)) for m in self.members
+        ]
+        mean = self.weights @ np.stack([m for m, _ in parts])
+        covariance = np.zeros((len(mean), len(mean)))
+        for weight, (m, c) in zip(self.weights, parts, strict=True):
+            covariance += weight * (c + np.outer(m - mean, m - mean))
+        return mean, covariance
+
+    def sample(self, x: Array, level: Levels, n_samples: int, rng: np.random.RandomState) -> Array:
+        """Joint samples of the latent function, (n, n_samples), members drawn by weight."""
+        if len(self.members) == 1:
+            return self.best.fit.posterior.sample(self._points(self.best, x, level), n_samples, rng)
+        which = rng.choice(len(self.members), n_samples, p=self.weights / self.weights.sum())
+        samples = np.empty((len(x), n_samples))
+        for k in np.unique(which):
+            member, columns = self.members[k], np.flatnonzero(which == k)
+            points = self._points(member, x, level)
+            samples[:, columns] = member.fit.posterior.sample(points, len(columns), rng)
+        return samples
+
+    def _moments(self, x: Array, level: Levels) -> Moments:
+        return [m.fit.posterior.mean_and_variance(self._points(m, x, level)) for m in self.members]
+
+    @staticmethod
+    def _points(member: Member, x: Array, level: Levels) -> Points:
+        return Points(np.ascontiguousarray(member.features(x)), level)

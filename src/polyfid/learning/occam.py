@@ -1,0 +1,113 @@
+"""The Occam factor of hyper-parameters: what their freedom costs.
+
+The evidence of a model is the integral of exp(log Z(theta)) over the hyper-prior. Around the best
+theta, with P the precision of the hyper-prior and H = P - (second derivatives of log Z),
+
+    log integral = log Z + log p(theta) - log p(mean) - 1/2 log|P^-1 H|,
+
+and the last term is the price of parameters that the data pin down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cholesky, eigh_tridiagonal, solve_triangular
+
+from polyfid.arrays import Array
+from polyfid.kernels.hyperprior import HyperPrior
+from polyfid.learning.evidence import Evidence
+
+#: Up to this many parameters the second derivatives are computed, beyond it they are probed.
+N_EXACT = 20
+#: Steps that look for the directions of most curvature, probes of the rest, and steps of each.
+_FIRST_STEPS, _PROBES, _STEPS = 8, 3, 3
+#: Length of the steps of finite differences, in standard deviations of the hyper-prior.
+_STEP = 1e-3
+#: The least curvature in units of the hyper-prior's: near a bound or off the top it may be less.
+_FLAT = 0.05
+
+
+def log_occam(
+    evidence: Evidence, hyperprior: HyperPrior, theta: Array, rng: np.random.RandomState
+) -> float:
+    """-1/2 log|P^-1 H| at theta, from gradients of the evidence.
+
+    Parameters
+    ----------
+    evidence : Evidence
+    hyperprior : HyperPrior
+        With an opinion on every parameter.
+    theta : ndarray of shape (p,)
+        The optimum of evidence times hyper-prior.
+    rng : RandomState
+        For probes, where there are many parameters.
+    """
+    return occam_of_gradient(lambda t: evidence(t).gradient, hyperprior.precision, theta, rng)
+
+
+def occam_of_gradient(
+    gradient: Callable[[Array], Array], precision: Array, theta: Array, rng: np.random.RandomState
+) -> float:
+    """`log_occam` of any function, given its gradient."""
+    p = len(theta)
+    if p == 0:
+        return 0.0
+    L = cholesky(precision, lower=True)
+    here = gradient(theta)
+
+    def curvature(v: Array) -> Array:
+        """L^-1 H L^-T v, which has the determinant of P^-1 H and is the identity without data."""
+        direction = solve_triangular(L, v, lower=True, trans="T")
+        step = _STEP / np.linalg.norm(v)
+        change = (gradient(theta + step * direction) - here) / step
+        return np.asarray(v - solve_triangular(L, change, lower=True))
+
+    if p <= N_EXACT:
+        M = np.stack([curvature(e) for e in np.eye(p)])
+        return float(-0.5 * _log(np.linalg.eigvalsh(0.5 * (M + M.T))).sum())
+    # Stochastic Lanczos quadrature of the trace of the logarithm. A few directions have most of
+    # it, and would bring most of the noise: they are looked for first, and probes see the rest.
+    steep = _lanczos(curvature, rng.choice([-1.0, 1.0], p), _FIRST_STEPS)
+    logs = []
+    for _ in range(_PROBES):
+        probe = rng.choice([-1.0, 1.0], p)
+        probe = probe - steep.vectors.T @ (steep.vectors @ probe)
+        seen = _lanczos(curvature, probe, _STEPS)
+        logs.append((probe @ probe) * (np.square(seen.share) @ _log(seen.values)))
+    return float(-0.5 * (_log(steep.values).sum() + np.mean(logs)))
+
+
+def _log(curvatures: NDArray[np.floating]) -> Array:
+    return np.log(np.maximum(curvatures, _FLAT), dtype=float)
+
+
+class _Ritz(NamedTuple):
+    """Approximate eigenvalues and eigenvectors (a row each), the share of the start along each."""
+
+    values: Array
+    vectors: Array
+    share: Array
+
+
+def _lanczos(operator: Callable[[Array], Array], start: Array, steps: int) -> _Ritz:
+    """What the first powers of a symmetric operator, applied to a start, tell of its spectrum."""
+    basis = [start / np.linalg.norm(start)]
+    diagonal: list[float] = []
+    off: list[float] = []
+    while True:
+        w = operator(basis[-1])
+        diagonal.append(float(w @ basis[-1]))
+        for _ in range(2):  # twice is enough to stay orthogonal
+            for q in basis:
+                w = w - (w @ q) * q
+        size = float(np.linalg.norm(w))
+        if size < 1e-8 or len(diagonal) == steps:
+            break
+        off.append(size)
+        basis.append(w / size)
+    values, mix = (np.asarray(a, dtype=float) for a in eigh_tridiagonal(diagonal, off))
+    return _Ritz(values, mix.T @ np.stack(basis), mix[0])

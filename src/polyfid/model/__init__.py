@@ -1,0 +1,1 @@
+"""What is assumed: features, priors, likelihoods."""

@@ -1,0 +1,251 @@
+"""Feature maps: how rows of numbers become points that a kernel can compare.
+
+A map is learnt from training rows, never from labels, and then applied to any rows.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+
+from polyfid.arrays import Array, Scale, root_mean_square, varies
+
+
+class FeatureMap(ABC):
+    """A map of rows (n, d) to points (n, d')."""
+
+    #: What the map does, to complete "features ...".
+    words: ClassVar[str]
+
+    @classmethod
+    @abstractmethod
+    def of(cls, x: Array, weight: Array) -> Self | None:
+        """The map that these rows, counted by weight, call for; None where there is no sense in it.
+
+        Parameters
+        ----------
+        x : ndarray of shape (n, d)
+        weight : ndarray of shape (n,)
+        """
+
+    @abstractmethod
+    def __call__(self, x: Array) -> Array:
+        """The points of some rows."""
+
+
+@dataclass(frozen=True)
+class AsGiven(FeatureMap):
+    """The features as they come."""
+
+    words: ClassVar[str] = "as given"
+
+    @classmethod
+    def of(cls, x: Array, weight: Array) -> Self:
+        return cls()
+
+    def __call__(self, x: Array) -> Array:
+        return x
+
+
+@dataclass(frozen=True)
+class Standardised(FeatureMap):
+    """Every column with mean 0 and standard deviation 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyfid.model.features import Standardised
+    >>> x = np.array([[0.0], [2.0]])
+    >>> Standardised.of(x, np.ones(2))(x).ravel()
+    array([-1.,  1.])
+    """
+
+    scale: Scale
+    words: ClassVar[str] = "standardised"
+
+    @classmethod
+    def of(cls, x: Array, weight: Array) -> Self:
+        return cls(Scale.of(x, weight))
+
+    def __call__(self, x: Array) -> Array:
+        return self.scale(x)
+
+
+@dataclass(frozen=True)
+class Ranked(FeatureMap):
+    """Every column replaced by its rank among the training rows, then standardised.
+
+    A monotone warp that tames skewed columns. Between training values it interpolates, beyond them
+    it stays at the last rank.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyfid.model.features import Ranked
+    >>> x = np.array([[1.0], [10.0], [1000.0]])
+    >>> Ranked.of(x, np.ones(3))(x).ravel().round(3)
+    array([-1.225,  0.   ,  1.225])
+    """
+
+    knots: tuple[tuple[Array, Array], ...]
+    scale: Scale
+    words: ClassVar[str] = "ranked"
+
+    @classmethod
+    def of(cls, x: Array, weight: Array) -> Self | None:
+        knots = []
+        for column in x.T:
+            values, which = np.unique(column, return_inverse=True)
+            counts = np.bincount(which, weight)
+            # The middle of a value's ranks, as a share: repeats and weights alike.
+            knots.append((values, (np.cumsum(counts) - 0.5 * counts) / counts.sum()))
+        if all(len(values) <= 2 for values, _ in knots):
+            return None  # two values have no shape
+        ranks = _interpolate(x, knots)
+        return cls(tuple(knots), Scale.of(ranks, weight))
+
+    def __call__(self, x: Array) -> Array:
+        return self.scale(_interpolate(x, self.knots))
+
+
+def _interpolate(
+    x: Array, knots: tuple[tuple[Array, Array], ...] | list[tuple[Array, Array]]
+) -> Array:
+    return np.stack([np.interp(c, *k) for c, k in zip(x.T, knots, strict=True)], axis=1)
+
+
+@dataclass(frozen=True)
+class SharedUnit(FeatureMap):
+    """All columns centred and divided by one number: for columns that share a unit.
+
+    Spectra, pixels and latent semantic features are such: a column of small spread is of small
+    importance, and standardising would blow up its noise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyfid.model.features import SharedUnit
+    >>> x = np.array([[0.0, 0.0], [2.0, 14.0]])
+    >>> SharedUnit.of(x, np.ones(2))(x)
+    array([[-0.2, -1.4],
+           [ 0.2,  1.4]])
+    """
+
+    scale: Scale
+    words: ClassVar[str] = "in one common unit"
+
+    @classmethod
+    def of(cls, x: Array, weight: Array) -> Self | None:
+        scale = Scale.of(x, weight)
+        chosen = varies(x)
+        if chosen.sum() < 2:
+            return None
+        common = root_mean_square(scale.spread[chosen])
+        return cls(Scale(scale.centre, np.full(x.shape[1], common)))
+
+    def __call__(self, x: Array) -> Array:
+        return self.scale(x)
+
+
+@dataclass(frozen=True)
+class UnitRows(FeatureMap):
+    """Every row divided by its length, then all columns in one common unit: directions only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyfid.model.features import UnitRows
+    >>> x = np.array([[3.0, 4.0, 0.0], [30.0, 40.0, 0.0], [1.0, 0.0, 2.0]])
+    >>> points = UnitRows.of(x, np.ones(3))(x)
+    >>> bool(np.allclose(points[0], points[1]))
+    True
+    """
+
+    unit: SharedUnit
+    words: ClassVar[str] = "as directions of the rows"
+
+    @classmethod
+    def of(cls, x: Array, weight: Array) -> Self | None:
+        unit = SharedUnit.of(_directions(x), weight) if x.shape[1] > 2 else None
+        return None if unit is None else cls(unit)
+
+    def __call__(self, x: Array) -> Array:
+        return self.unit(_directions(x))
+
+
+def _directions(x: Array) -> Array:
+    reach = np.abs(x).max(axis=1, keepdims=True)  # squares must neither overflow nor vanish
+    x = x / np.where(reach > 0.0, reach, 1.0)
+    length = np.sqrt(np.square(x).sum(axis=1, keepdims=True))
+    return np.asarray(x / np.where(length > 0.0, length, 1.0))
+
+
+@dataclass(frozen=True)
+class Coded(FeatureMap):
+    """Blocks of indicator columns, of which one is set in every row, as one column of codes.
+
+    The other columns are standardised and come first, ``n_numeric`` of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyfid.model.features import Coded
+    >>> x = np.array([[0.5, 1, 0, 0], [1.5, 0, 0, 1], [2.5, 0, 1, 0]])
+    >>> Coded.of(x, np.ones(3))(x).round(2)
+    array([[-1.22,  0.  ],
+           [ 0.  ,  2.  ],
+           [ 1.22,  1.  ]])
+    """
+
+    numeric: tuple[int, ...]
+    blocks: tuple[tuple[int, int], ...]
+    scale: Scale
+    words: ClassVar[str] = "with indicator columns read as categories"
+
+    @classmethod
+    def of(cls, x: Array, weight: Array) -> Self | None:
+        blocks = _indicator_blocks(x)
+        if not blocks:
+            return None
+        inside = np.zeros(x.shape[1], dtype=bool)
+        for start, stop in blocks:
+            inside[start:stop] = True
+        numeric = tuple(np.flatnonzero(~inside & varies(x)).tolist())
+        return cls(numeric, tuple(blocks), Scale.of(x[:, numeric], weight))
+
+    @property
+    def n_numeric(self) -> int:
+        return len(self.numeric)
+
+    def __call__(self, x: Array) -> Array:
+        # A row with nothing set, which training rows do not have, gets a code of its own.
+        codes = [
+            np.where(x[:, a:b].any(axis=1), x[:, a:b].argmax(axis=1), -1.0) for a, b in self.blocks
+        ]
+        return np.column_stack([self.scale(x[:, self.numeric]), *codes])
+
+
+def _indicator_blocks(x: Array) -> list[tuple[int, int]]:
+    """Runs of two or more columns of zeros and ones that sum to one in every row."""
+    binary = ((x == 0.0) | (x == 1.0)).all(axis=0)
+    blocks: list[tuple[int, int]] = []
+    start = 0
+    while start < x.shape[1]:
+        total = np.zeros(len(x))
+        stop = complete = start
+        while stop < x.shape[1] and binary[stop]:
+            total = total + x[:, stop]
+            if total.max(initial=0.0) > 1.0:
+                break
+            stop += 1
+            if (total == 1.0).all():
+                complete = stop  # and columns that are never set belong to the block before them
+        if complete - start >= 2 and x[:, start:complete].any(axis=0).sum() >= 2:
+            blocks.append((start, complete))
+            start = complete
+        else:
+            start += 1
+    return blocks

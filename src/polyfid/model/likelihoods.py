@@ -1,0 +1,300 @@
+"""Likelihoods of labels given the latent values at their rows.
+
+A likelihood holds its labels and weights. It offers what the inference schemes ask for, each an
+array over the rows: derivatives at a point (Laplace), expectations under a Gaussian (variational),
+and log-moments of a Gaussian times one label (EP).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, log_expit
+
+from polyfid.arrays import Array
+from polyfid.model.logistic import Tilted, sigmoid_moments, tilted_sigmoid
+
+
+class Derivatives(NamedTuple):
+    """l(f), l'(f), l''(f) and l'''(f) of every row's log-likelihood, weights included."""
+
+    value: Array
+    first: Array
+    second: Array
+    third: Array
+
+
+class Expectations(NamedTuple):
+    """E l, E l' and E l'' of every row under f ~ N(mean, variance), weights included."""
+
+    value: Array
+    first: Array
+    second: Array
+
+
+class Likelihood(ABC):
+    """Labels, and how probable they are given latent values."""
+
+    #: Multiplicity of every row, (n,).
+    weight: Array
+    #: Whether log p(y | f) is concave in f: Laplace needs it.
+    log_concave: bool
+
+    @abstractmethod
+    def derivatives(self, f: Array) -> Derivatives:
+        """The log-likelihood and its derivatives at f."""
+
+    @abstractmethod
+    def expectations(self, mean: Array, variance: Array) -> Expectations:
+        """Expectations of the log-likelihood and its derivatives."""
+
+    @abstractmethod
+    def tilted(self, mean: Array, variance: Array) -> Tilted:
+        """Log-integral of N(f | mean, variance) p(y | f)^min(weight, 1), and derivatives."""
+
+    @abstractmethod
+    def take(self, rows: NDArray[np.intp]) -> Self:
+        """The likelihood of some of the rows."""
+
+    def times(self, factor: Array) -> Self:
+        """The likelihood with weights so many times as large."""
+        return replace(self, weight=self.weight * factor)  # type: ignore[type-var]
+
+    @property
+    def theta(self) -> Array:
+        return np.empty(0)
+
+    @property
+    def bounds(self) -> Array:
+        return np.empty((0, 2))
+
+    @property
+    def theta_names(self) -> tuple[str, ...]:
+        return ()
+
+    def with_theta(self, theta: Array) -> Self:
+        return self
+
+    def expectations_pullback(self, mean: Array, variance: Array) -> Array:
+        """Derivative in ``theta`` of the sum of E l."""
+        return np.empty(0)
+
+    def tilted_pullback(self, mean: Array, variance: Array, copies: Array) -> Array:
+        """Derivative in ``theta`` of the sum of copies times log Z."""
+        return np.empty(0)
+
+
+@dataclass(frozen=True)
+class Logit(Likelihood):
+    """p(y | f) = sigmoid(y f)^weight for y in {-1, +1}.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Logit(np.array([1.0, -1.0]), np.ones(2)).derivatives(np.zeros(2)).first
+    array([ 0.5, -0.5])
+    """
+
+    y: Array
+    weight: Array
+
+    log_concave = True
+
+    def take(self, rows: NDArray[np.intp]) -> Self:
+        return replace(self, y=self.y[rows], weight=self.weight[rows])
+
+    def derivatives(self, f: Array) -> Derivatives:
+        p = expit(f)
+        slope = self.weight * p * (1.0 - p)
+        # 1 - sigmoid(y f) = sigmoid(-y f): no cancellation for labels that are well explained.
+        return Derivatives(
+            value=self.weight * log_expit(self.y * f),
+            first=self.weight * self.y * expit(-self.y * f),
+            second=-slope,
+            third=slope * (2.0 * p - 1.0),
+        )
+
+    def expectations(self, mean: Array, variance: Array) -> Expectations:
+        away = sigmoid_moments(-self.y * mean, variance)
+        toward = self.y * mean + away.log_sigmoid  # log sigmoid(a) = a + log sigmoid(-a)
+        return Expectations(
+            value=self.weight * toward,
+            first=self.weight * self.y * away.sigmoid,
+            second=-self.weight * away.slope,
+        )
+
+    def tilted(self, mean: Array, variance: Array) -> Tilted:
+        log_z, first, second = tilted_sigmoid(self.y * mean, variance, np.minimum(self.weight, 1.0))
+        return Tilted(log_z, self.y * first, second)
+
+
+@dataclass(frozen=True)
+class NoisyLogit(Likelihood):
+    """Labels that passed through a channel: p(y_i | f) = a_i sigmoid(f) + b_i (1 - sigmoid(f)).
+
+    a_i and b_i are the probabilities of the label seen when the true one is positive or negative.
+    They come from rates of the group of the row, a level or an annotator: with sensitivity s and
+    specificity c of the group, a = s and b = 1 - c for a positive label, a = 1 - s and b = c for
+    a negative one. Not log-concave, so Laplace is not offered.
+
+    Parameters
+    ----------
+    y : labels in {-1, +1}, (n,)
+    weight : multiplicity of the rows, (n,)
+    group : index of the group of each row, (n,)
+    sensitivity, specificity : rates of the groups, (g,); 1 means that the group never errs.
+    free : which groups' rates are learnt, (g,) of bool; the others stay as they are.
+    symmetric : sensitivity and specificity of a group are one number, 1 - flip rate.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> noisy = NoisyLogit.from_flip_rates(np.array([1.0]), np.ones(1), np.array([0]), [0.1])
+    >>> round(float(np.exp(noisy.tilted(np.zeros(1), np.full(1, 1e-9)).log_z[0])), 6)
+    0.5
+    """
+
+    y: Array
+    weight: Array
+    group: NDArray[np.intp]
+    sensitivity: Array
+    specificity: Array
+    free: NDArray[np.bool_]
+    symmetric: bool = False
+
+    log_concave = False
+
+    @classmethod
+    def from_flip_rates(
+        cls,
+        y: Array,
+        weight: Array,
+        group: NDArray[np.intp],
+        flip_rate: object,
+        free: object = False,
+    ) -> NoisyLogit:
+        """A channel that flips labels of group g with probability ``flip_rate[g]``."""
+        keep = 1.0 - np.asarray(flip_rate, dtype=float)
+        free = np.broadcast_to(np.asarray(free, dtype=bool), keep.shape)
+        return cls(y, weight, group, keep, keep, free, symmetric=True)
+
+    def __post_init__(self) -> None:
+        for name in ("sensitivity", "specificity"):
+            rate = np.asarray(getattr(self, name), dtype=float)
+            if not ((rate >= 0.0) & (rate <= 1.0)).all():
+                raise ValueError(f"{name} must be probabilities, got {rate.tolist()}")
+
+    def take(self, rows: NDArray[np.intp]) -> Self:
+        y, weight, group = self.y[rows], self.weight[rows], self.group[rows]
+        return replace(self, y=y, weight=weight, group=group)
+
+    @property
+    def rates(self) -> tuple[Array, Array]:
+        """a_i and b_i, (n,) each."""
+        s, c = self.sensitivity[self.group], self.specificity[self.group]
+        positive = self.y > 0
+        return np.where(positive, s, 1.0 - s), np.where(positive, 1.0 - c, c)
+
+    def derivatives(self, f: Array) -> Derivatives:
+        raise ValueError(
+            "label noise makes the likelihood non-concave, which Laplace does not support; "
+            'use inference="ep" or inference="variational"'
+        )
+
+    def expectations(self, mean: Array, variance: Array) -> Expectations:
+        # b + (a - b) sigmoid(f) = (b + a e^f) / (1 + e^f), and both logarithms are softplus:
+        # l = log b + softplus(f + log(a/b)) - softplus(f); with b = 0, l = log a + log sigmoid(f).
+        a, b = self.rates
+        tiny = np.finfo(float).tiny
+        log_a, log_b = np.log(np.maximum(a, tiny)), np.log(np.maximum(b, tiny))
+        plain = sigmoid_moments(mean, variance)
+        shifted = sigmoid_moments(mean + log_a - log_b, variance)
+        # softplus(f) = f - log sigmoid(f)
+        value = log_a + plain.log_sigmoid - shifted.log_sigmoid
+        value = np.where(a <= 0.0, log_b + plain.log_sigmoid - mean, value)
+        return Expectations(
+            value=self.weight * value,
+            first=self.weight * (shifted.sigmoid - plain.sigmoid),
+            second=self.weight * (shifted.slope - plain.slope),
+        )
+
+    def tilted(self, mean: Array, variance: Array) -> Tilted:
+        if (self.weight < 1.0).any():
+            raise ValueError(
+                "sample_weight below 1 cannot be combined with label noise under EP; "
+                'use inference="variational"'
+            )
+        a, b = self.rates
+        up, down = tilted_sigmoid(mean, variance), tilted_sigmoid(-mean, variance)
+        with np.errstate(divide="ignore"):
+            log_up, log_down = np.log(a) + up.log_z, np.log(b) + down.log_z
+        log_z = np.logaddexp(log_up, log_down)
+        # Z' and Z'' relative to Z; sigmoid(-f) has the opposite slope.
+        share_up, share_down = np.exp(log_up - log_z), np.exp(log_down - log_z)
+        first = share_up * up.first - share_down * down.first
+        second = share_up * (up.second + up.first**2) + share_down * (down.second + down.first**2)
+        return Tilted(log_z, first, second - first**2)
+
+    @property
+    def theta(self) -> Array:
+        rates = [self.sensitivity[self.free]]
+        if not self.symmetric:
+            rates.append(self.specificity[self.free])
+        rate = np.clip(np.concatenate(rates), 1e-6, 1.0 - 1e-6)
+        return np.asarray(np.log(rate) - np.log1p(-rate))
+
+    @property
+    def bounds(self) -> Array:
+        # Symmetric rates stay above one half: a channel that flips most labels mirrors the model.
+        low = np.log(0.5 / 0.5) if self.symmetric else -5.0
+        return np.tile([low, 7.0], (len(self.theta), 1))
+
+    @property
+    def theta_names(self) -> tuple[str, ...]:
+        groups = np.nonzero(self.free)[0]
+        if self.symmetric:
+            return tuple(f"reliability[{g}]" for g in groups)
+        return tuple(f"{n}[{g}]" for n in ("sensitivity", "specificity") for g in groups)
+
+    def with_theta(self, theta: Array) -> Self:
+        if not self.free.any():
+            return self
+        n = int(self.free.sum())
+        sensitivity, specificity = self.sensitivity.copy(), self.specificity.copy()
+        sensitivity[self.free] = expit(theta[:n])
+        specificity[self.free] = expit(theta[:n] if self.symmetric else theta[n:])
+        return replace(self, sensitivity=sensitivity, specificity=specificity)
+
+    def expectations_pullback(self, mean: Array, variance: Array) -> Array:
+        # dl/da = sigmoid(f + log(a/b)) / a and dl/db = (1 - the same) / b.
+        a, b = self.rates
+        tiny = np.finfo(float).tiny
+        shift = np.log(np.maximum(a, tiny)) - np.log(np.maximum(b, tiny))
+        up = sigmoid_moments(mean + shift, variance).sigmoid
+        with np.errstate(divide="ignore", invalid="ignore"):
+            a_bar = np.where(a > 0, up / a, 0.0)
+            b_bar = np.where(b > 0, (1.0 - up) / b, 0.0)
+        return self._rates_pullback(self.weight * a_bar, self.weight * b_bar)
+
+    def tilted_pullback(self, mean: Array, variance: Array, copies: Array) -> Array:
+        # Z = a E sigmoid(f) + b E sigmoid(-f).
+        log_z = self.tilted(mean, variance).log_z
+        # Capped where a label is impossible under one of the classes: that rate is not free.
+        up = np.exp(np.minimum(tilted_sigmoid(mean, variance).log_z - log_z, 500.0))
+        down = np.exp(np.minimum(tilted_sigmoid(-mean, variance).log_z - log_z, 500.0))
+        return self._rates_pullback(copies * up, copies * down)
+
+    def _rates_pullback(self, a_bar: Array, b_bar: Array) -> Array:
+        sign = np.where(self.y > 0, 1.0, -1.0)
+        n = len(self.sensitivity)
+        sensitivity_bar = np.bincount(self.group, sign * a_bar, minlength=n)
+        specificity_bar = np.bincount(self.group, -sign * b_bar, minlength=n)
+        s_bar = sensitivity_bar * self.sensitivity * (1.0 - self.sensitivity)
+        c_bar = specificity_bar * self.specificity * (1.0 - self.specificity)
+        if self.symmetric:
+            return np.asarray((s_bar + c_bar)[self.free])
+        return np.concatenate([s_bar[self.free], c_bar[self.free]])

@@ -1,0 +1,162 @@
+"""Integrals of the logistic sigmoid against a Gaussian, accurate in both tails.
+
+Every integral is split at zero. On either side the sigmoid is an alternating power series in
+exp(-|f|), whose terms integrate in closed form (a scaled complementary error function), and the
+alternating sum is accelerated (Cohen, Rodriguez Villegas and Zagier, 2000). Twenty terms give
+about fourteen digits for every mean and variance, relative to the value itself, so the tails
+need no special case. No quadrature nodes have to follow the scale of the Gaussian.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import erfcx, log_ndtr, ndtr
+
+from polyfid.arrays import Array
+
+_TERMS = 20
+_SMALL_SD = 1e-7  # below it the Gaussian is a point mass to machine precision
+
+
+def _alternating_weights(n: int) -> Array:
+    """Weights w such that sum_k w_k a_k = sum_k (-1)^k a_k for totally monotone a."""
+    d = (3.0 + np.sqrt(8.0)) ** n
+    d = (d + 1.0 / d) / 2.0
+    b, c = -1.0, -d
+    weights = np.empty(n)
+    for k in range(n):
+        c = b - c
+        weights[k] = c / d
+        b *= (k + n) * (k - n) / ((k + 0.5) * (k + 1.0))
+    return weights
+
+
+_WEIGHTS = _alternating_weights(_TERMS)
+_K = np.arange(_TERMS, dtype=float)
+_FEW = 13  # terms where only the probability itself is wanted
+_FEW_WEIGHTS = _alternating_weights(_FEW)
+_CHUNK = 1024  # points at a time, so that the terms stay in cache
+
+
+def _negative_half(kappa: Array, m: Array, s: Array, log_scale: Array) -> Array:
+    """exp(-log_scale) times the integral of exp(kappa f) N(f | m, s^2) over f < 0."""
+    t = m / s + kappa * s
+    gauss = 0.5 * np.exp(-0.5 * (m / s) ** 2 - log_scale)
+    out = np.copysign(gauss, t) * erfcx(np.abs(t) * np.sqrt(0.5))
+    inside = t < 0.0
+    if inside.any():
+        exponent = kappa * (m + 0.5 * kappa * s * s) - log_scale
+        out += np.exp(exponent, where=inside, out=np.zeros_like(t))
+    return np.asarray(out)
+
+
+class SigmoidMoments(NamedTuple):
+    """Expectations under f ~ N(mean, variance) of log sigmoid(f), sigmoid(f) and its slope."""
+
+    log_sigmoid: Array
+    sigmoid: Array
+    slope: Array
+
+
+def sigmoid_moments(mean: ArrayLike, variance: ArrayLike) -> SigmoidMoments:
+    """E log sigmoid(f), E sigmoid(f) and E sigmoid'(f) for f ~ N(mean, variance).
+
+    Examples
+    --------
+    >>> float(sigmoid_moments([0.0], [4.0]).sigmoid[0])
+    0.5
+    """
+    m, v = np.broadcast_arrays(np.asarray(mean, float), np.asarray(variance, float))
+    s = np.maximum(np.sqrt(np.maximum(v, 0.0)), _SMALL_SD)
+    k = (_K + 1.0)[:, None]
+    zero = np.zeros_like(m)
+    left = _negative_half(k, m, s, zero)
+    right = _negative_half(k, -m, s, zero)
+    both = left + right
+    z = m / s
+    below = m * ndtr(-z) - s * np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi)
+    return SigmoidMoments(
+        log_sigmoid=below - (_WEIGHTS / (_K + 1.0)) @ both,
+        sigmoid=np.clip(ndtr(z) + _WEIGHTS @ (left - right), 0.0, 1.0),
+        slope=np.maximum((_WEIGHTS * (_K + 1.0)) @ both, 0.0),
+    )
+
+
+def log_expected_sigmoid(mean: ArrayLike, variance: ArrayLike) -> Array:
+    """Logarithm of E sigmoid(f) for f ~ N(mean, variance), exact in the tails."""
+    return tilted_sigmoid(mean, variance).log_z
+
+
+def expected_sigmoid(mean: ArrayLike, variance: ArrayLike) -> Array:
+    """E sigmoid(f) for f ~ N(mean, variance): the predictive probability of the positive class.
+
+    The smaller of it and its complement is accurate to nine digits.
+
+    Examples
+    --------
+    >>> expected_sigmoid([0.0, 2.0], [1.0, 4.0]).round(4)
+    array([0.5   , 0.7752])
+    """
+    m, v = np.broadcast_arrays(np.asarray(mean, float), np.asarray(variance, float))
+    flat_m, flat_v = m.ravel(), v.ravel()
+    p = np.empty(flat_m.shape)
+    for start in range(0, len(p), _CHUNK):
+        part = slice(start, start + _CHUNK)
+        s = np.maximum(np.sqrt(np.maximum(flat_v[part], 0.0)), _SMALL_SD)
+        p[part] = _smaller_probability(-np.abs(flat_m[part]), s)
+    p = np.where(flat_m > 0.0, 1.0 - p, p)
+    return p.reshape(m.shape)
+
+
+def _smaller_probability(m: Array, s: Array) -> Array:
+    """E sigmoid(f) for m <= 0, with a shorter series that keeps nine digits."""
+    k = _K[1 : _FEW + 1, None]
+    zero = np.zeros_like(m)
+    series = _negative_half(k, m, s, zero) - _negative_half(k, -m, s, zero)
+    return np.asarray(ndtr(m / s) + _FEW_WEIGHTS @ series)
+
+
+class Tilted(NamedTuple):
+    """log Z of a Gaussian times sigmoid^power, and its first two derivatives in the mean."""
+
+    log_z: Array
+    first: Array
+    second: Array
+
+
+def tilted_sigmoid(mean: ArrayLike, variance: ArrayLike, power: ArrayLike = 1.0) -> Tilted:
+    """Moments of N(f | mean, variance) sigmoid(f)^power for 0 < power <= 1.
+
+    Examples
+    --------
+    >>> round(float(tilted_sigmoid([-40.0], [1.0]).log_z[0]), 6)
+    -39.5
+    """
+    m, v, p = np.broadcast_arrays(
+        np.asarray(mean, float), np.asarray(variance, float), np.asarray(power, float)
+    )
+    s = np.maximum(np.sqrt(np.maximum(v, 0.0)), _SMALL_SD)
+    # (1 + x)^-p = sum_k (-1)^k (p)_k / k! x^k, and (p)_k / k! is again totally monotone.
+    growth = np.ones((_TERMS, *m.shape))
+    np.cumprod((p + _K[:-1, None]) / (_K[1:, None]), axis=0, out=growth[1:])
+    weights = growth * _WEIGHTS[:, None]
+    left_k = p + _K[:, None]
+    right_k = np.broadcast_to(_K[:, None], left_k.shape)
+    inside = m + p * s * s < 0.0
+    log_scale = np.where(inside, p * (m + 0.5 * p * s * s), np.minimum(0.0, _log_gauss(m / s)))
+    left = weights * _negative_half(left_k, m, s, log_scale)
+    right = weights * _negative_half(right_k, -m, s, log_scale)
+    z0 = left.sum(0) + right.sum(0)
+    z1 = (left_k * left).sum(0) - (right_k * right).sum(0)
+    z2 = (left_k**2 * left).sum(0) + (right_k**2 * right).sum(0)
+    # Differentiating each half adds nothing at zero, where both agree in value and slope.
+    first = z1 / z0
+    return Tilted(log_scale + np.log(z0), first, np.minimum(z2 / z0 - first**2, 0.0))
+
+
+def _log_gauss(z: Array) -> Array:
+    """A scale for the tails: log Phi(z) where z is negative, zero elsewhere."""
+    return np.asarray(np.where(z < 0.0, log_ndtr(np.minimum(z, 0.0)), 0.0))

@@ -1,0 +1,151 @@
+"""The state of a fitted classifier, and whether its parts belong together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyfid.estimator.inputs import FidelityColumn
+from polyfid.inference import SCHEMES
+from polyfid.learning.mixture import Member, Mixture
+from polyfid.model_files.registry import register
+
+#: More levels and features than this are a mistake of the file, or meant to do harm.
+MAX_LEVELS, MAX_FEATURES = 1000, 10_000_000
+
+
+@register
+@dataclass(frozen=True)
+class ClassifierState:
+    """What a fitted classifier is made of; all else follows from it.
+
+    Attributes
+    ----------
+    parameters : dict
+        Those of the estimator, by name.
+    classes, levels, annotators
+        As in the fitted attributes.
+    mixtures : list of Mixture
+        One, or one a class if there are more than two.
+    column : FidelityColumn or None
+        The column of X that holds the fidelity.
+    n_features : int
+    feature_names : array or None
+    counts : array of shape (n_levels, n_classes)
+        Rows of each level and class.
+    notes : list of str
+        What was unusual about the data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyfid import MultiFidelityClassifier
+    >>> from polyfid.kernels import RBF
+    >>> X = np.linspace(-1, 1, 12)[:, None]
+    >>> state = MultiFidelityClassifier(1.0 * RBF()).fit(X, X[:, 0] > 0)._state()
+    >>> state.check()
+    >>> state.n_features, state.counts.tolist()
+    (1, [[6, 6]])
+    """
+
+    parameters: dict[str, Any]
+    classes: NDArray[Any]
+    levels: tuple[Any, ...]
+    annotators: NDArray[Any] | None
+    mixtures: list[Mixture]
+    column: FidelityColumn | None
+    n_features: int
+    feature_names: NDArray[Any] | None
+    counts: NDArray[np.intp]
+    notes: list[str]
+    plan: str = ""
+
+    def about(self) -> dict[str, Any]:
+        """What the header of a file is to tell: figures are of the heaviest structure."""
+        fits = [mixture.best.fit for mixture in self.mixtures]
+        classes = self.classes.tolist()
+
+        def by_class(values: list[Any]) -> Any:
+            return values[0] if len(values) == 1 else dict(zip(classes, values, strict=True))
+
+        return {
+            "levels": self.levels,
+            "classes": classes,
+            "n_features": self.n_features,
+            "features": self.feature_names,
+            "rows": {
+                level: dict(zip(classes, row, strict=True))
+                for level, row in zip(self.levels, self.counts.tolist(), strict=True)
+            },
+            "structures": by_class([{m.name: m.weight for m in x.members} for x in self.mixtures]),
+            "hyper_parameters": by_class(
+                [dict(zip(f.theta_names, f.theta, strict=True)) for f in fits]
+            ),
+            "log_marginal_likelihood": by_class([f.log_evidence for f in fits]),
+        }
+
+    def check(self) -> None:
+        """Refuse parts that do not fit each other.
+
+        Raises
+        ------
+        ValueError
+            Or another error of arithmetic, type or lookup, where a trial prediction fails.
+        """
+        n_levels, n_classes = len(self.levels), len(self.classes)
+        if not 1 <= n_levels <= MAX_LEVELS or not 1 <= self.n_features <= MAX_FEATURES:
+            raise ValueError(f"it has {n_levels} levels and {self.n_features} features")
+        if self.classes.ndim != 1 or n_classes < 2:
+            raise ValueError("there are no two classes")
+        if len(set(self.levels)) < n_levels or len(set(self.classes.tolist())) < n_classes:
+            raise ValueError("levels or classes have the same name")
+        if self.counts.shape != (n_levels, n_classes):
+            raise ValueError("the counts of rows are not by level and class")
+        if len(self.mixtures) != (1 if n_classes == 2 else n_classes):
+            raise ValueError(f"{n_classes} classes cannot have {len(self.mixtures)} models")
+        names = self.feature_names
+        if names is not None and names.shape != (self.n_features,):
+            raise ValueError(f"{self.n_features} features have names of shape {names.shape}")
+        if names is not None and not all(isinstance(name, str) for name in names):
+            raise TypeError("names of features are not all strings")
+        for mixture in self.mixtures:
+            _check_mixture(mixture, self.n_features, n_levels)
+
+
+def _check_mixture(mixture: Mixture, n_features: int, n_levels: int) -> None:
+    if not mixture.members:
+        raise ValueError("a mixture has no members")
+    for member in mixture.members:
+        _check_member(member, n_levels)
+    # What is left to be wrong shows at any row, for instance at zero.
+    x, top = np.zeros((1, n_features)), np.array([n_levels - 1], dtype=np.intp)
+    with np.errstate(all="ignore"):
+        moments = mixture.mean_and_variance(x, top)
+    if any(part.shape != (1,) for part in moments):
+        raise ValueError("the prediction of one row is of another shape")
+
+
+def _check_member(member: Member, n_levels: int) -> None:
+    fit, posterior = member.fit, member.fit.posterior
+    points, prior = posterior.points, fit.prior
+    n = len(points.x)
+    # The number of kernels first: loadings have the square of it.
+    if len(prior.kernels) > MAX_LEVELS or prior.n_levels != n_levels:
+        raise ValueError(f"a prior is not of {n_levels} levels")
+    if points.x.ndim != 2 or n == 0:
+        raise ValueError("there are no training points")
+    posterior.check(fit.likelihood)
+    level = points.level
+    if level.shape != (n,):
+        raise ValueError(f"levels are of shape {level.shape}, and there are {n} points")
+    if level[0] < 0 or level[-1] >= n_levels or (np.diff(level) < 0).any():
+        raise ValueError("the levels of the points are not in order")
+    if fit.scheme not in SCHEMES:
+        raise ValueError(f"{fit.scheme!r} is no inference scheme")
+    if len(fit.theta_names) != len(fit.theta):
+        raise ValueError("hyper-parameters and their names differ in number")
+    if fit.optimum is not None and not fit.optimum.climbs:
+        raise ValueError("an optimum has no climb")
