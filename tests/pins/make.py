@@ -530,8 +530,8 @@ FILES = {
 def main() -> None:
     for name in sys.argv[1:] or FILES:
         text = json.dumps(plain(FILES[name]()), indent=1)
-        # Lists of numbers in one line each.
-        text = re.sub(r"\[[^\[\]{}]*\]", lambda found: re.sub(r"\s+", " ", found[0]), text)
+        for lists in (r"\[[^\[\]{}]*\]", r"\[(\s*\[[^\[\]{}]*\],?)*\s*\]"):  # in a line each
+            text = re.sub(lists, lambda found: re.sub(r"\s+", " ", found[0]), text)
         (HERE / f"{name}.json").write_text(text + "\n")
         print(f"{HERE / name}.json, {len(text):,} characters")
 
