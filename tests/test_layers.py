@@ -20,7 +20,7 @@ LAYERS = [
     ["learning"],
     ["model_files"],
     ["estimator"],
-    ["datasets", "distributed", "evaluation"],
+    ["datasets", "distributed", "evaluation", "inspection"],
     ["tables"],
     ["crowd", "labelstudio", "tabular"],
     ["plots"],

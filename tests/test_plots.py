@@ -21,9 +21,9 @@ from sklearn.metrics import RocCurveDisplay
 from polyfid import MultiFidelityClassifier, stack_levels
 from polyfid.kernels import RBF
 from polyfid.plots import DiscrepancyDisplay, FeasibilityDisplay, TrustDisplay
-from polyfid.plots.pairs import _both_positive, difference
-from polyfid.plots.slices import Slice, Table
-from polyfid.plots.style import MAP, MOST_POINTS, shown
+from polyfid.inspection import _both_positive, level_difference as difference
+from polyfid.plots.slices import MOST_POINTS, FeatureGrid, FeatureTable
+from polyfid.plots.style import MAP, label as shown
 
 
 @pytest.fixture(autouse=True)

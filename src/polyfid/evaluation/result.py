@@ -123,6 +123,12 @@ class Evaluation:
         return "harm" if bad and not good else "no clear difference"
 
     @property
+    def deciding_score(self) -> str:
+        """The name of the score that decides the verdict: log-loss if none is clear."""
+        clear = self._clear(1.0) + self._clear(-1.0)
+        return clear[0] if self.verdict != "no clear difference" else _DECIDING[0]
+
+    @property
     def sentence(self) -> str:
         """The verdict in words, with the figure it rests on."""
         names = ", ".join(map(str, self.levels[:-1]))
@@ -131,8 +137,7 @@ class Evaluation:
             "harm": f"The cheaper labels ({names}) do harm",
             "no clear difference": f"The cheaper labels ({names}) make no clear difference",
         }[self.verdict]
-        clear = self._clear(1.0) + self._clear(-1.0)
-        name = clear[0] if self.verdict != "no clear difference" else _DECIDING[0]
+        name = self.deciding_score
         without, with_them = (self.scores[m][name].value for m in (ALONE, OURS))
         change = self.differences[ALONE][name]
         few = ", which is few: take it with care" if self._is_small else ""

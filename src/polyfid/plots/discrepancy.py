@@ -3,81 +3,65 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.colors import BoundaryNorm
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from polyfid.arrays import Array
 from polyfid.estimator.classifier import MultiFidelityClassifier
-from polyfid.estimator.levels import encode_levels
+from polyfid.inspection import find_class, find_levels, level_difference
 from polyfid.plots.feasibility import Z
-from polyfid.plots.pairs import difference
-from polyfid.plots.slices import Slice, Table, class_place, default_resolution, principal_components
+from polyfid.plots.slices import FeatureGrid, FeatureTable
 from polyfid.plots.style import (
-    IN_LEGEND,
     INK,
+    LEGEND_LETTERS,
     MAP,
     SHADE,
+    draw_colorbar,
+    draw_map,
     hatch_entry,
     hatch_where,
+    label,
+    label_all,
     legend_above,
     line_entry,
-    nice_steps,
-    shown,
-    shown_all,
+    round_steps,
     small_text,
     styled,
     take_axes,
 )
 
-#: What may be shown, in the order of the columns that are computed.
-QUANTITIES = ("probability", "mean", "sd")
-_LONGEST_LABEL = 30  # that fits beside a panel
+_QUANTITIES = ("probability", "mean", "sd")
+_LONGEST_LABEL = 30  # letters that fit beside a panel
 
 
-@dataclass(frozen=True)
-class _Panel:
-    """How one quantity is drawn."""
-
-    label: str
-    steps: Array
-
-    @property
-    def low(self) -> float:
-        return float(self.steps[0])
-
-    @property
-    def high(self) -> float:
-        return float(self.steps[-1])
-
-
+@dataclass(kw_only=True, eq=False, repr=False)
 class DiscrepancyDisplay:
     """Where the labels of two levels would differ.
 
     ``probability`` is that of the two levels having different classes at a point: that their
     latent functions, under their joint posterior, have different signs (with more than two
-    classes: that the largest of the functions belong to different classes). Labels that a level
-    gets wrong at random do not count, only what it gets wrong for a reason. ``delta`` is what the
-    upper level has beyond the lower one, delta = f_upper - rho f_lower, in units of the latent
-    function (log-odds). Both are averaged over structures by weight.
+    classes: that the largest of the functions belong to different classes). It counts systematic
+    errors of a level only, not labels that are wrong at random. ``delta`` is what the upper level
+    adds to the lower one, delta = f_upper - rho f_lower, in units of the latent function
+    (log-odds). Both are averaged over structures by weight.
 
     Parameters
     ----------
     values : tuple of one or two arrays
-        The grid along each feature, or with ``scattered`` the places of the points.
+        The grid along each feature, or with ``scattered`` the coordinates of the points.
     probability, delta_mean, delta_sd : arrays
         Of shape (n_0,), (n_1, n_0), or (n_points,) if ``scattered``.
     axis_names : tuple of str
     levels : (lower, upper)
     target : class label
-        The class that delta speaks for.
+        The class that delta is about.
     scattered : bool
         Whether the values are points, not a grid.
 
@@ -103,26 +87,17 @@ class DiscrepancyDisplay:
     ((20, 20), ('crowd', 'gold'))
     """
 
-    ax_: Axes
-    axes_: NDArray[Any]
-    figure_: Figure
-
-    def __init__(
-        self,
-        *,
-        values: tuple[Array, ...],
-        probability: Array,
-        delta_mean: Array,
-        delta_sd: Array,
-        axis_names: tuple[str, ...],
-        levels: tuple[Any, Any],
-        target: Any,
-        scattered: bool = False,
-    ) -> None:
-        self.values, self.probability = values, probability
-        self.delta_mean, self.delta_sd = delta_mean, delta_sd
-        self.axis_names, self.levels = axis_names, levels
-        self.target, self.scattered = target, scattered
+    values: tuple[Array, ...]
+    probability: Array
+    delta_mean: Array
+    delta_sd: Array
+    axis_names: tuple[str, ...]
+    levels: tuple[Any, Any]
+    target: Any
+    scattered: bool = False
+    ax_: Axes = field(init=False)
+    axes_: NDArray[Any] = field(init=False)
+    figure_: Figure = field(init=False)
 
     @classmethod
     def from_estimator(
@@ -147,52 +122,44 @@ class DiscrepancyDisplay:
         model : fitted MultiFidelityClassifier
             With two levels or more.
         X : array or data frame of shape (n, d)
-            The range that is covered or, with ``features="pca"``, the points themselves.
+            The map covers the range of these rows; with ``features="pca"``, these rows are drawn.
         features : int, str, two of them, or "pca", optional
-            Places or names, by default the first two. "pca": the rows of X as they are, at their
-            first two principal components (of standardised features).
+            Indices or names, by default the first two. "pca": the rows of X along their first two
+            principal components (of standardised features).
         lower, upper : level name, optional
             By default the top level and the one below it.
         target : class label, optional
-            The class that delta speaks for; by default the last.
+            The class that delta is about; by default the last.
         others, grid_resolution, feature_names
             As in `FeasibilityDisplay.from_estimator`.
         show, ax
             As in `plot`.
         """
-        check_is_fitted(model, "report_")
-        if len(model.levels_) < 2:
-            raise ValueError(
-                f"model has one level only, {model.levels_[0]!r}, and there is nothing to compare; "
-                "fit it to labels of two levels or more"
-            )
-        low, up = _find_levels(model, lower, upper)
-        table = Table.read(model, X, feature_names)
-        place = class_place(model, target)
+        low, up = find_levels(model, lower, upper)
+        table = FeatureTable.read(model, X, feature_names)
+        k = find_class(model, target)
+
+        def difference(rows: Array) -> Array:
+            result = level_difference(model, rows, low, up, k)
+            # An average over rows is one of variances, not of standard deviations.
+            return np.stack([result.probability, result.delta_mean, result.delta_sd**2], axis=1)
+
         scattered = isinstance(features, str) and features == "pca" and "pca" not in table.names
-
-        def compute(rows: Array) -> Array:
-            found = difference(model, rows, low, up, place)
-            # Variances, not deviations, are what an average over rows is of.
-            return np.stack([found.probability, found.delta_mean, found.delta_sd**2], axis=1)
-
         if scattered:
-            values, names = principal_components(table.x)
-            found = compute(table.x)
+            values, names = table.principal_components()
+            columns = difference(table.x)
         else:
-            index = table.find(features)
-            resolution = grid_resolution or default_resolution(model, others, len(index))
-            grid = Slice.of(table.x, index, resolution, others)
-            values, names = grid.values, tuple(table.names[j] for j in index)
-            found = grid.average(compute)
+            grid = FeatureGrid.over(model, table, features, others, grid_resolution)
+            values, names = grid.values, tuple(table.names[j] for j in grid.index)
+            columns = grid.average(difference)
         display = cls(
             values=values,
-            probability=found[..., 0],
-            delta_mean=found[..., 1],
-            delta_sd=np.sqrt(found[..., 2]),
+            probability=columns[..., 0],
+            delta_mean=columns[..., 1],
+            delta_sd=np.sqrt(columns[..., 2]),
             axis_names=names,
             levels=(model.levels_[low], model.levels_[up]),
-            target=model.classes_[place],
+            target=model.classes_[k],
             scattered=scattered,
         )
         return display.plot(ax, show=show)
@@ -202,128 +169,107 @@ class DiscrepancyDisplay:
 
         Parameters
         ----------
-        ax : Axes, or a list of them, one a quantity, optional
-            Else a figure of its own, 3.4 inches wide.
+        ax : Axes, or a list of them, one per quantity, optional
+            By default those of a new figure, 3.4 inches wide.
         show : str or sequence of str
             Of "probability" (that the levels differ), "mean" and "sd" (of delta).
         """
         quantities = [show] if isinstance(show, str) else list(show)
-        if not quantities or not set(quantities) <= set(QUANTITIES):
-            raise ValueError(f"show must be among {list(QUANTITIES)}, got {show!r}")
-        flat = len(self.values) == 1
+        if not quantities or not set(quantities) <= set(_QUANTITIES):
+            raise ValueError(f"show must be among {list(_QUANTITIES)}, got {show!r}")
         with styled():
-            axes = take_axes(ax, len(quantities), 2.2 if flat else 2.7)
-            self.axes_ = np.array(axes, dtype=object)
-            self.ax_ = axes[0]
+            axes = take_axes(ax, len(quantities), 2.2 if len(self.values) == 1 else 2.7)
+            self.axes_, self.ax_ = np.array(axes, dtype=object), axes[0]
             self.figure_ = self.ax_.get_figure(root=True)  # type: ignore[assignment]
             for one, quantity in zip(axes, quantities, strict=True):
-                self._panel(one, quantity)
+                self._draw_panel(one, quantity)
         return self
 
-    def _panel(self, ax: Axes, quantity: str) -> None:
+    def _draw_panel(self, ax: Axes, quantity: str) -> None:
+        by_name = zip(_QUANTITIES, (self.probability, self.delta_mean, self.delta_sd), strict=True)
+        values = dict(by_name)[quantity]
+        steps, text = self._steps(quantity), self._label(quantity)
+        names = label_all(self.axis_names)
         if len(self.values) == 1:
-            entries = self._curve(ax, quantity)
+            entries = self._draw_curve(ax, quantity, values, steps)
+            names.append(text)
+        elif self.scattered:
+            entries = self._draw_points(ax, quantity, values, steps, text)
         else:
-            entries = self._points(ax, quantity) if self.scattered else self._map(ax, quantity)
-            ax.set_ylabel(shown_all(self.axis_names)[1])
-        ax.set_xlabel(shown_all(self.axis_names)[0])
+            entries = self._draw_map(ax, quantity, values, steps, text)
+        ax.set(xlabel=names[0], ylabel=names[1])
         small_text(ax)
-        legend_above(ax, entries, whole=False)
+        legend_above(ax, entries)
 
-    def _values(self, quantity: str) -> Array:
-        arrays = self.probability, self.delta_mean, self.delta_sd
-        return arrays[QUANTITIES.index(quantity)]
+    def _label(self, quantity: str) -> str:
+        if quantity != "probability":
+            return f"{quantity} of delta ({label(self.target, LEGEND_LETTERS)})"
+        lower, upper = label_all(self.levels)
+        text = f"P({upper} differs from {lower})"
+        return text if len(text) <= _LONGEST_LABEL else "P(levels differ)"
 
-    def _how(self, quantity: str) -> _Panel:
-        lower, upper = shown_all(self.levels)
+    def _steps(self, quantity: str) -> Array:
+        """The values at which colours change."""
         if quantity == "probability":
-            words = f"P({upper} differs from {lower})"
-            short = len(words) <= _LONGEST_LABEL
-            return _Panel(words if short else "P(levels differ)", np.linspace(0.0, 1.0, 11))
+            return np.linspace(0.0, 1.0, 11)
         if quantity == "sd":
-            steps = nice_steps(0.0, float(self.delta_sd.max()) or 1.0)
-        else:
-            reach = float(np.abs(self.delta_mean).max()) or 1.0
-            steps = nice_steps(-reach, reach)
-        return _Panel(f"{quantity} of delta ({shown(self.target, IN_LEGEND)})", steps)
+            return round_steps(0.0, float(self.delta_sd.max()) or 1.0)
+        reach = float(np.abs(self.delta_mean).max()) or 1.0
+        return round_steps(-reach, reach)
 
     @property
-    def _unclear(self) -> Array:
-        """Positive where delta may as well be zero: 0 is within mean -+ 1.96 sd."""
+    def _zero_margin(self) -> Array:
+        """Positive where zero is within the 95 % band of delta."""
         return Z * self.delta_sd - np.abs(self.delta_mean)
 
-    def _map(self, ax: Axes, quantity: str) -> list[Artist]:
+    def _draw_map(
+        self, ax: Axes, quantity: str, values: Array, steps: Array, text: str
+    ) -> list[Artist]:
         x, y = self.values
-        how, values = self._how(quantity), self._values(quantity)
-        area = ax.contourf(x, y, values, how.steps, cmap=MAP, vmin=how.low, vmax=how.high)
-        self._colorbar(ax, area, how)
-        ax.set_xlim(x[0], x[-1])
-        ax.set_ylim(y[0], y[-1])
-        middle = {"probability": 0.5, "mean": 0.0}.get(quantity)
+        draw_map(ax, x, y, values, steps, text)
         entries: list[Artist] = []
-        if middle is not None and values.min() < middle < values.max():
-            ax.contour(x, y, values, levels=[middle], colors=INK, linewidths=1.4)
-            entries.append(line_entry("as likely as not" if middle else "delta = 0"))
-        if quantity == "mean" and self._unclear.max() > 0.0:
-            hatch_where(ax, x, y, self._unclear)
+        contour = {"probability": (0.5, "P = 0.5"), "mean": (0.0, "delta = 0")}.get(quantity)
+        if contour is not None and values.min() < contour[0] < values.max():
+            ax.contour(x, y, values, levels=[contour[0]], colors=INK, linewidths=1.4)
+            entries.append(line_entry(contour[1]))
+        if quantity == "mean" and self._zero_margin.max() > 0.0:
+            hatch_where(ax, x, y, self._zero_margin)
             entries.append(hatch_entry("may be zero (95 %)"))
         return entries
 
-    def _points(self, ax: Axes, quantity: str) -> list[Artist]:
-        how, values = self._how(quantity), self._values(quantity)
-        order = np.argsort(np.abs(values), kind="stable")  # what matters on top
-        x, y = (v[order] for v in self.values)
-        unclear = (self._unclear > 0.0)[order] & (quantity == "mean")
+    def _draw_points(
+        self, ax: Axes, quantity: str, values: Array, steps: Array, text: str
+    ) -> list[Artist]:
+        groups = [(np.ones(len(values), dtype=bool), "o", 9.0, "")]
+        if quantity == "mean":
+            unclear = self._zero_margin > 0.0
+            groups = [
+                (unclear, "o", 9.0, "may be zero (95 %)"),
+                (~unclear, "s", 18.0, "not zero (95 %)"),
+            ]
+        order = np.argsort(np.abs(values), kind="stable")  # large values are drawn on top
+        look: dict[str, Any] = {"edgecolors": INK, "linewidths": 0.5}
+        look |= {"cmap": MAP, "norm": BoundaryNorm(steps, MAP.N)}
         entries: list[Artist] = []
-        look: dict[str, Any] = {"cmap": MAP, "vmin": how.low, "vmax": how.high, "linewidths": 0.5}
-        for chosen, marker, size, words in (
-            (unclear, "o", 9.0, "may be zero (95 %)"),
-            (~unclear, "s", 18.0, "not zero (95 %)"),
-        ):
-            marks = ax.scatter(
-                x[chosen],
-                y[chosen],
-                s=size,
-                c=values[order][chosen],
-                marker=marker if quantity == "mean" else "o",
-                edgecolors=INK,
-                label=words,
-                **look,
-            )
-            if quantity == "mean" and chosen.any():
+        for members, marker, size, name in groups:
+            at = order[members[order]]
+            x, y = (v[at] for v in self.values)
+            marks = ax.scatter(x, y, s=size, c=values[at], marker=marker, label=name, **look)
+            if name and len(at):
                 entries.append(marks)
-        self._colorbar(ax, marks, how)
+        draw_colorbar(ax, marks, text)
         return entries
 
-    def _colorbar(self, ax: Axes, area: Any, how: _Panel) -> None:
-        ticks = MaxNLocator(6, steps=[1, 2, 5, 10])
-        bar = self.figure_.colorbar(area, ax=ax, ticks=ticks, pad=0.02, aspect=25)
-        bar.set_label(how.label)
-        small_text(bar.ax)
-
-    def _curve(self, ax: Axes, quantity: str) -> list[Artist]:
+    def _draw_curve(self, ax: Axes, quantity: str, values: Array, steps: Array) -> list[Artist]:
         (x,) = self.values
-        how, values = self._how(quantity), self._values(quantity)
         ax.plot(x, values, color=INK)
         ax.set_xlim(x[0], x[-1])
-        ax.set_ylabel(how.label)
         if quantity != "mean":
-            ax.set_ylim(how.low, 1.05 * how.high)
+            ax.set_ylim(steps[0], 1.05 * steps[-1])
             return []
         reach = Z * self.delta_sd
-        band = ax.fill_between(x, values - reach, values + reach, color=SHADE, lw=0)
-        band.set_label("95 % band")
+        band = ax.fill_between(
+            x, values - reach, values + reach, color=SHADE, lw=0, label="95 % band"
+        )
         ax.axhline(0.0, color=INK, linestyle=":", linewidth=0.8)
         return [line_entry("mean", width=1.3), band]
-
-
-def _find_levels(model: MultiFidelityClassifier, lower: Any, upper: Any) -> tuple[int, int]:
-    names = model.levels_
-    up = len(names) - 1 if upper is None else int(encode_levels([upper], names, "upper")[0])
-    low = max(up - 1, 0) if lower is None else int(encode_levels([lower], names, "lower")[0])
-    if low >= up:
-        raise ValueError(
-            f"lower must be a level below upper; got {names[low]!r} and {names[up]!r}, and the "
-            f"levels, least trusted first, are {list(names)}"
-        )
-    return low, up

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -14,38 +15,39 @@ from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
 from polyfid.arrays import Array
+from polyfid.inspection import find_class
 from polyfid.model.logistic import expected_sigmoid
-from polyfid.plots.slices import Labelled, Slice, Table, class_place, default_resolution
+from polyfid.plots.slices import FeatureGrid, FeatureTable, LabelledPoints
 from polyfid.plots.style import (
     HATCH,
-    IN_LEGEND,
     INK,
-    MAP,
+    LEGEND_LETTERS,
+    PAPER,
     SHADE,
-    class_entries,
-    draw_points,
+    draw_map,
     hatch_entry,
     hatch_where,
+    label,
+    label_all,
     legend_above,
     line_entry,
-    shown,
-    shown_all,
     small_text,
     styled,
     take_axes,
 )
 
-#: Standard deviations of the latent function on either side of its mean: 95 %.
+#: A 95 % band reaches so many standard deviations of the latent function to either side.
 Z = 1.96
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class FeasibilityDisplay:
     """Probability of a class over one or two features, with the band where it is uncertain.
 
     The boundary is where the probability is one half. It is uncertain where one half lies between
     ``low`` and ``high``, the probabilities at the latent mean minus and plus 1.96 posterior
-    standard deviations (with more than two classes those of the class shown move, the others
-    stay). Where other features are averaged over, so are the three probabilities.
+    standard deviations (with more than two classes the class shown varies and the others are
+    fixed). Where other features are averaged over, so are the three probabilities.
 
     Parameters
     ----------
@@ -56,10 +58,10 @@ class FeasibilityDisplay:
         None for models without a latent function.
     feature_names : tuple of str
     target : class label
-    points : Labelled, optional
+    points : LabelledPoints, optional
         Rows to draw.
     other : object
-        What rows of no other mark are called: the other class, or "others".
+        Name of the rows that are not of the class: the other class, or "others".
 
     Attributes
     ----------
@@ -80,24 +82,16 @@ class FeasibilityDisplay:
     ((20, 20), np.True_)
     """
 
-    ax_: Axes
-    figure_: Figure
-
-    def __init__(
-        self,
-        *,
-        values: tuple[Array, ...],
-        probability: Array,
-        low: Array | None,
-        high: Array | None,
-        feature_names: tuple[str, ...],
-        target: Any,
-        points: Labelled | None = None,
-        other: Any = "others",
-    ) -> None:
-        self.values, self.probability, self.low, self.high = values, probability, low, high
-        self.feature_names, self.target = feature_names, target
-        self.points, self.other = points, other
+    values: tuple[Array, ...]
+    probability: Array
+    low: Array | None
+    high: Array | None
+    feature_names: tuple[str, ...]
+    target: Any
+    points: LabelledPoints | None = None
+    other: Any = "others"
+    ax_: Axes = field(init=False)
+    figure_: Figure = field(init=False)
 
     @classmethod
     def from_estimator(
@@ -120,57 +114,57 @@ class FeasibilityDisplay:
         Parameters
         ----------
         model : fitted classifier
-            Others than MultiFidelityClassifier have no band.
+            Only MultiFidelityClassifier has a band.
         X : array or data frame of shape (n, d)
-            The map covers their range.
+            The map covers the range of these rows.
         y, fidelity : array-like of shape (n,), optional
             Labels and levels of these rows; with ``y`` they are drawn.
         features : int, str, or two of them, optional
-            Places or names; by default the first two.
+            Indices or names; by default the first two.
         target : class label, optional
-            The class; by default the last, which of two is the positive one.
+            The class; by default the last, the positive one of two.
         level : level name, optional
-            Whose label is predicted; the top level by default.
+            The level whose label is predicted; the top level by default.
         others : "median", "average" or array-like of shape (d,)
             Other features are fixed at their median or at these values, or averaged over rows.
         grid_resolution : int, optional
             Nodes along a feature; by default from 30 to 80, by cost, and 200 for one feature.
         feature_names : sequence of str, optional
-            Else those of the model or of X.
+            By default those of the model or of X.
         ax : Axes, optional
-            Else a figure of its own, 3.4 inches wide.
+            By default those of a new figure, 3.4 inches wide.
         """
         check_is_fitted(model)
-        table = Table.read(model, X, feature_names)
-        index = table.find(features)
-        place = class_place(model, target)
-        resolution = grid_resolution or default_resolution(model, others, len(index))
-        grid = Slice.of(table.x, index, resolution, others)
-        found = grid.average(lambda rows: _probabilities(model, table.wrap(rows), place, level))
-        label = model.classes_[place]
-        has_band = found.shape[-1] == 3
-        points = None if y is None else Labelled.read(model, table, y, fidelity, label)
-        if points is not None:
-            points = Labelled(points.x[:, index], points.inside, points.level, points.levels)
+        table = FeatureTable.read(model, X, feature_names)
+        k = find_class(model, target)
+        grid = FeatureGrid.over(model, table, features, others, grid_resolution)
+        columns = grid.average(
+            lambda rows: _probability_and_band(model, table.like_given(rows), k, level)
+        )
+        has_band = columns.shape[-1] == 3
+        points = None
+        if y is not None:
+            points = LabelledPoints.read(model, table, y, fidelity, model.classes_[k])
+            points = replace(points, x=points.x[:, grid.index])
         display = cls(
             values=grid.values,
-            probability=found[..., 0],
-            low=found[..., 1] if has_band else None,
-            high=found[..., 2] if has_band else None,
-            feature_names=tuple(table.names[j] for j in index),
-            target=label,
+            probability=columns[..., 0],
+            low=columns[..., 1] if has_band else None,
+            high=columns[..., 2] if has_band else None,
+            feature_names=tuple(table.names[j] for j in grid.index),
+            target=model.classes_[k],
             points=points,
-            other="others" if len(model.classes_) > 2 else model.classes_[1 - place],
+            other="others" if len(model.classes_) > 2 else model.classes_[1 - k],
         )
         return display.plot(ax)
 
     def plot(self, ax: Axes | None = None) -> Self:
-        """Draw it, on the axes given or in a figure of its own."""
+        """Draw it, on the axes given or in a new figure."""
         with styled():
             (self.ax_,) = take_axes(ax, 1, 3.3 if len(self.values) == 2 else 2.6)
             self.figure_ = self.ax_.get_figure(root=True)  # type: ignore[assignment]
-            entries = self._curve() if len(self.values) == 1 else self._map()
-            self.ax_.set_xlabel(shown_all(self.feature_names)[0])
+            entries = self._draw_curve() if len(self.values) == 1 else self._draw_map()
+            self.ax_.set_xlabel(label_all(self.feature_names)[0])
             small_text(self.ax_)
             legend_above(self.ax_, entries, whole=ax is None)
         return self
@@ -184,82 +178,67 @@ class FeasibilityDisplay:
 
     @property
     def _label(self) -> str:
-        return f"P({shown(self.target, IN_LEGEND)})"
+        return f"P({label(self.target, LEGEND_LETTERS)})"
 
-    def _map(self) -> list[Artist]:
-        ax, (x, y) = self.ax_, self.values
-        steps = np.linspace(0.0, 1.0, 11)
-        area = ax.contourf(x, y, self.probability, steps, cmap=MAP, vmin=0.0, vmax=1.0)
-        bar = self.figure_.colorbar(area, ax=ax, ticks=steps[::2], pad=0.02, aspect=25)
-        bar.set_label(self._label)
-        small_text(bar.ax)
+    def _draw_map(self) -> list[Artist]:
+        ax, (x, y), p, margin = self.ax_, self.values, self.probability, self._margin
+        bar = draw_map(ax, x, y, p, np.linspace(0.0, 1.0, 11), self._label)
         entries: list[Artist] = []
-        if self.probability.min() < 0.5 < self.probability.max():
-            ax.contour(x, y, self.probability, levels=[0.5], colors=INK, linewidths=1.6)
+        if p.min() < 0.5 < p.max():
+            ax.contour(x, y, p, levels=[0.5], colors=INK, linewidths=1.6)
             bar.ax.axhline(0.5, color=INK, linewidth=1.6)
             entries.append(line_entry(f"{self._label} = 0.5", width=1.6))
-        if self._margin is not None and self._margin.max() > 0.0:
-            hatch_where(ax, x, y, self._margin)
-            entries.append(hatch_entry("boundary may be here"))
+        if margin is not None and margin.max() > 0.0:
+            hatch_where(ax, x, y, margin)
+            entries.append(hatch_entry("uncertain boundary"))
         if self.points is not None:
-            entries += draw_points(ax, self.points, self.points.x)
-            entries += self._classes()
-        ax.set_xlim(x[0], x[-1])
-        ax.set_ylim(y[0], y[-1])
-        ax.set_ylabel(shown_all(self.feature_names)[1])
+            entries += self.points.draw(ax, self.points.x, self.target, self.other)
+        ax.set_ylabel(label_all(self.feature_names)[1])
         return entries
 
-    def _curve(self) -> list[Artist]:
-        ax, (x,) = self.ax_, self.values
-        entries: list[Artist] = []
-        if self.low is not None and self.high is not None and self._margin is not None:
-            band = ax.fill_between(x, self.low, self.high, color=SHADE, lw=0, label="95 % band")
-            entries.append(band)
-        (line,) = ax.plot(x, self.probability, color=INK, label=self._label)
-        entries.insert(0, line)
+    def _draw_curve(self) -> list[Artist]:
+        ax, (x,), margin = self.ax_, self.values, self._margin
+        entries: list[Artist] = list(ax.plot(x, self.probability, color=INK, label=self._label))
         ax.axhline(0.5, color=INK, linestyle=":", linewidth=0.8)
-        if self._margin is not None and self._margin.max() > 0.0:
-            look: dict[str, Any] = {"facecolor": "white", "edgecolor": INK, "lw": 0.5}
-            where = (self._margin > 0.0).tolist()
+        if margin is not None:
+            band: Any = (self.low, self.high)
+            entries.append(ax.fill_between(x, *band, color=SHADE, lw=0, label="95 % band"))
+        if margin is not None and margin.max() > 0.0:
+            look: dict[str, Any] = {"facecolor": PAPER, "edgecolor": INK, "lw": 0.5}
+            where = (margin > 0.0).tolist()
             ax.fill_between(x, 0.47, 0.53, where=where, hatch=HATCH, zorder=1.5, **look)
-            entries.append(hatch_entry("boundary may be here"))
-        low, high = 0.0, 1.0
+            entries.append(hatch_entry("uncertain boundary"))
+        room = 0.0
         if self.points is not None:
-            # Beside the curve, a line a level, the most trusted nearest to it.
-            away = 0.07 * (len(self.points.levels) - self.points.level)
-            height = np.where(self.points.inside, 1.0 + away, -away)
-            entries += draw_points(ax, self.points, np.stack([self.points.x[:, 0], height], 1))
-            entries += self._classes()
-            room = 0.07 * (len(self.points.levels) + 1)
-            low, high = -room, 1.0 + room
-        ax.set_xlim(x[0], x[-1])
-        ax.set_ylim(low, high)
+            # Above and below the curve, one line per level, the most trusted nearest to it.
+            points, gap = self.points, 0.07
+            away = gap * (len(points.levels) - points.level)
+            height = np.where(points.inside, 1.0 + away, -away)
+            places = np.stack([points.x[:, 0], height], axis=1)
+            entries += points.draw(ax, places, self.target, self.other)
+            room = gap * (len(points.levels) + 1)
+        ax.set(xlim=(x[0], x[-1]), ylim=(-room, 1.0 + room), ylabel=self._label)
         ax.set_yticks(np.linspace(0.0, 1.0, 5))
-        ax.set_ylabel(self._label)
         return entries
 
-    def _classes(self) -> list[Artist]:
-        return class_entries(self.target, self.other)
 
-
-def _probabilities(model: Any, X: Any, place: int, level: Any) -> Array:
-    """Probability of the class, (m, 1), and with a latent function the ends of its band, (m, 3)."""
-    how = {} if level is None else {"fidelity": level}
-    p = model.predict_proba(X, **how)[:, place]
+def _probability_and_band(model: Any, X: Any, k: int, level: Any) -> Array:
+    """Probability of class k, (m, 1), and with a latent function the ends of its band, (m, 3)."""
+    at_level = {} if level is None else {"fidelity": level}
+    p = model.predict_proba(X, **at_level)[:, k]
     if not hasattr(model, "latent_mean_and_variance"):
         return np.asarray(p[:, None])
-    mean, variance = model.latent_mean_and_variance(X, **how)
-    if mean.ndim == 2:
-        mean, variance = mean[:, place], variance[:, place]
-        # Probabilities of the classes are brought to the sum one: what the others weigh.
-        tiny = np.finfo(float).tiny
-        rest = expected_sigmoid(mean, variance) * (1.0 - p) / np.maximum(p, tiny)
+    mean, variance = model.latent_mean_and_variance(X, **at_level)
+    binary = mean.ndim == 1
+    if binary:
+        mean = -mean if k == 0 else mean
     else:
-        if place == 0:
-            mean = -mean
-        rest = None
+        mean, variance = mean[:, k], variance[:, k]
     reach = Z * np.sqrt(variance)
     ends = [expit(mean - reach), expit(mean + reach)]
-    if rest is not None:
+    if not binary:
+        # Probabilities of the classes are divided by their sum, to which the others add this.
+        tiny = np.finfo(float).tiny
+        rest = expected_sigmoid(mean, variance) * (1.0 - p) / np.maximum(p, tiny)
         ends = [np.divide(e, e + rest, out=np.zeros_like(e), where=e + rest > 0.0) for e in ends]
     return np.stack([p, *ends], axis=1)

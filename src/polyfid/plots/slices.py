@@ -1,4 +1,4 @@
-"""Slices through the space of features, and the rows that are drawn on them."""
+"""The rows that a figure shows: as numbers, as a grid over one or two features, as points."""
 
 from __future__ import annotations
 
@@ -7,66 +7,78 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike, NDArray
 
 from polyfid.arrays import Array
 from polyfid.estimator.inputs import as_table, check_rows
 from polyfid.estimator.levels import encode_levels, order_levels
+from polyfid.plots.style import INK, LEGEND_LETTERS, PAPER, SHADE, label_all
 
-Index = NDArray[np.intp]
-
-#: Rows whose features stand for the others in an average.
+#: With ``others="average"``, so many rows give the values of the other features.
 _MOST_BACKGROUND = 40
+#: Points drawn per level; of more, a sample.
+MOST_POINTS = 300
+#: Markers of levels, least trusted first; the top level has its own and is drawn larger.
+_MARKERS, _TOP_MARKER = ("o", "^", "s", "v", "P"), "D"
 
 
 @dataclass(frozen=True)
-class Table:
-    """Rows as numbers, with the names of the features and a way back to what the model takes."""
+class FeatureTable:
+    """Rows as numbers, the names of the features, and the data frame that the rows came in."""
 
     x: Array
     names: tuple[str, ...]
-    wrap: Callable[[Array], Any]
+    frame: Any = None  # None for arrays
     fidelity: Any = None  # the column of X that the model takes for it
 
     @classmethod
-    def read(cls, model: Any, X: Any, feature_names: Sequence[str] | None = None) -> Table:
-        """X without a column of the fidelity, its columns in the order of the model's."""
+    def read(cls, model: Any, X: Any, feature_names: Sequence[str] | None = None) -> FeatureTable:
+        """X without its fidelity column, with the columns in the order of the model."""
         X = as_table(X)
         fidelity = None
         column = getattr(model, "_fidelity_column", None)
         if column is not None:
             X, fidelity = column.split_if_there(X, model.n_features_in_)
-        columns = getattr(X, "columns", None)
-        known = getattr(model, "feature_names_in_", None)
-        if columns is not None and known is not None and set(known) <= set(columns):
-            X = X[list(known)]
+        is_frame = hasattr(X, "columns")
+        fitted = getattr(model, "feature_names_in_", None)
+        if is_frame and fitted is not None and set(fitted) <= set(X.columns):
+            X = X[list(fitted)]
         if X.shape[0] == 0:
-            raise ValueError("X has no rows; pass those that the figure is to cover")
+            raise ValueError("X has no rows; pass the rows that the figure is to cover")
         x = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=float)
-        wrap = _wrapper(X)
-        if feature_names is None:
-            own = list(X.columns) if columns is not None else known
-            feature_names = [f"feature {j}" for j in range(x.shape[1])] if own is None else own
-        if len(feature_names) != x.shape[1]:
+        names = list(X.columns) if is_frame else fitted
+        if feature_names is not None:
+            names = feature_names
+        elif names is None:
+            names = [f"feature {j}" for j in range(x.shape[1])]
+        if len(names) != x.shape[1]:
             raise ValueError(
-                f"feature_names must have one name a column of X, {x.shape[1]}; got "
-                f"{len(feature_names)}"
+                f"feature_names must have one name per column of X, {x.shape[1]} in all; got "
+                f"{len(names)}"
             )
-        return cls(x, tuple(map(str, feature_names)), wrap, fidelity)
+        return cls(x, tuple(map(str, names)), X if is_frame else None, fidelity)
+
+    def like_given(self, rows: Array) -> Any:
+        """Rows as a data frame if X is one, so that the model finds its feature names."""
+        if self.frame is None:
+            return rows
+        keyword = "columns" if hasattr(self.frame, "iloc") else "schema"
+        return type(self.frame)(rows, **{keyword: list(self.frame.columns)})
 
     def find(self, features: Any) -> tuple[int, ...]:
-        """Places of one or two features given by place or name; None: the first two."""
-        d = self.x.shape[1]
+        """Indices of one or two features given by index or name; None: the first two."""
         if features is None:
-            return tuple(range(min(2, d)))
+            return tuple(range(min(2, self.x.shape[1])))
         single = isinstance(features, str | int | np.integer)
-        given = [features] if single else list(features)
-        places = [self._find(f) for f in given]
-        if len(places) not in (1, 2) or len(set(places)) < len(places):
+        index = tuple(self._find(f) for f in ([features] if single else list(features)))
+        if len(index) not in (1, 2) or len(set(index)) < len(index):
             raise ValueError(
                 f"features must be one feature or two different ones; got {features!r}"
             )
-        return tuple(places)
+        return index
 
     def _find(self, feature: Any) -> int:
         d = self.x.shape[1]
@@ -75,24 +87,28 @@ class Table:
         if isinstance(feature, int | np.integer) and -d <= feature < d:
             return int(feature) % d
         raise ValueError(
-            f"features has {feature!r}, which is no feature of X; pass a place from 0 to {d - 1} "
+            f"features has {feature!r}, which is no feature of X; pass an index from 0 to {d - 1} "
             f"or one of the names {list(self.names[:20])}"
         )
 
-
-def _wrapper(X: Any) -> Callable[[Array], Any]:
-    """A function that gives rows the container that X came in."""
-    columns = getattr(X, "columns", None)
-    if columns is None:
-        return lambda rows: rows
-    make, names = type(X), list(columns)
-    if hasattr(X, "iloc"):
-        return lambda rows: make(rows, columns=names)
-    return lambda rows: make(rows, schema=names)
+    def principal_components(self) -> tuple[tuple[Array, ...], tuple[str, ...]]:
+        """The rows along their first two principal components, and names with shares."""
+        spread = self.x.std(axis=0)
+        z = (self.x - self.x.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
+        vectors, sizes, axes = np.linalg.svd(z, full_matrices=False)
+        if len(sizes) < 2:
+            raise ValueError(
+                'features="pca" needs two features and two rows or more; name a feature'
+            )
+        # The sign of a component is arbitrary: its largest entry is made positive.
+        signs = np.sign(axes[np.arange(2), np.abs(axes[:2]).argmax(axis=1)])
+        shares = np.square(sizes) / max(np.square(sizes).sum(), np.finfo(float).tiny)
+        values = tuple(vectors[:, k] * sizes[k] * (signs[k] or 1.0) for k in range(2))
+        return values, tuple(f"component {k + 1} ({shares[k]:.0%})" for k in range(2))
 
 
 @dataclass(frozen=True)
-class Slice:
+class FeatureGrid:
     """A grid over one or two features; the others are as in each row of ``background``."""
 
     index: tuple[int, ...]
@@ -100,23 +116,30 @@ class Slice:
     background: Array
 
     @classmethod
-    def of(cls, x: Array, index: tuple[int, ...], resolution: int, others: Any) -> Slice:
-        """A grid over the range of the rows.
-
-        Parameters
-        ----------
-        x : ndarray of shape (n, d)
-        index : tuple of one or two int
-        resolution : int
-            Nodes along each feature.
-        others : "median", "average" or array-like of shape (d,)
-        """
+    def over(
+        cls, model: Any, table: FeatureTable, features: Any, others: Any, resolution: int | None
+    ) -> FeatureGrid:
+        """A grid over the range of the rows; a finer one where a prediction costs less."""
+        x, index = table.x, table.find(features)
+        average = isinstance(others, str) and others == "average"
+        if resolution is None and len(index) == 1:
+            resolution = 200
+        elif resolution is None:
+            report = getattr(model, "report_", None)
+            n = 1 if report is None else int(report.counts.sum())
+            resolution = 30 if average else int(np.clip(80 * 500 / n, 40, 80))
         values = []
         for j in index:
             low, high = x[:, j].min(), x[:, j].max()
             margin = 0.05 * (high - low) or 0.5
             values.append(np.linspace(low - margin, high + margin, resolution))
-        return cls(index, tuple(values), _background(x, index, others))
+        if average:
+            rows = np.random.RandomState(0).permutation(len(x))[:_MOST_BACKGROUND]
+            no_others = len(index) == x.shape[1]
+            background = x[:1] if no_others else x[np.sort(rows)]
+        else:
+            background = _one_row(x, others)
+        return cls(index, tuple(values), background)
 
     def average(self, function: Callable[[Array], Array]) -> Array:
         """A function of rows, (m, k), at the nodes, averaged over the background: (..., k).
@@ -133,48 +156,36 @@ class Slice:
         return np.asarray(total / len(self.background)).reshape(*shape, -1)
 
 
-def _background(x: Array, index: tuple[int, ...], others: Any) -> Array:
+def _one_row(x: Array, others: Any) -> Array:
+    """The values of the other features, (1, d)."""
     if isinstance(others, str) and others == "median":
         return np.asarray(np.median(x, axis=0)[None])
-    if isinstance(others, str) and others == "average":
-        if len(index) == x.shape[1]:
-            return x[:1]  # there are no others
-        rows = np.random.RandomState(0).permutation(len(x))[:_MOST_BACKGROUND]
-        return x[np.sort(rows)]
     try:
         row = np.asarray(others, dtype=float)
     except (TypeError, ValueError):
         row = np.empty(0)
     if row.shape != (x.shape[1],) or not np.isfinite(row).all():
         raise ValueError(
-            f'others must be "median", "average" or {x.shape[1]} numbers, a value a feature; got '
+            f'others must be "median", "average" or {x.shape[1]} numbers, one per feature; got '
             f"{others!r}"
         )
     return row[None]
 
 
-def default_resolution(model: Any, others: Any, n_axes: int) -> int:
-    """Nodes along a feature: fewer where a prediction costs more."""
-    if n_axes == 1:
-        return 200
-    if isinstance(others, str) and others == "average":
-        return 30
-    report = getattr(model, "report_", None)
-    n = 0 if report is None else int(report.counts.sum())
-    return int(np.clip(80 * 500 / max(n, 1), 40, 80))
-
-
 @dataclass(frozen=True)
-class Labelled:
-    """Labelled rows to draw: which are of the class shown, and the level of each."""
+class LabelledPoints:
+    """Labelled rows to draw: whether each is of the class shown, and its level."""
 
     x: Array
     inside: NDArray[np.bool_]
-    level: Index
+    level: NDArray[np.intp]
     levels: tuple[Any, ...]
 
     @classmethod
-    def read(cls, model: Any, table: Table, y: ArrayLike, fidelity: Any, target: Any) -> Labelled:
+    def read(
+        cls, model: Any, table: FeatureTable, y: ArrayLike, fidelity: Any, target: Any
+    ) -> LabelledPoints:
+        """The rows of a table with their labels; without a fidelity all are of the top level."""
         labels = np.asarray(y)
         check_rows("y", labels, len(table.x))
         fidelity = table.fidelity if fidelity is None else fidelity
@@ -187,26 +198,30 @@ class Labelled:
         check_rows("fidelity", level, len(table.x))
         return cls(table.x, labels == target, level, names)
 
-
-def class_place(model: Any, target: Any) -> int:
-    """The column of a class; by default the last, which of two is the positive one."""
-    classes = list(model.classes_)
-    if target is None:
-        return len(classes) - 1
-    if target not in classes:
-        raise ValueError(f"target must be one of the classes {classes}, got {target!r}")
-    return classes.index(target)
-
-
-def principal_components(x: Array) -> tuple[tuple[Array, ...], tuple[str, ...]]:
-    """Places of rows along their first two principal components, and names with shares."""
-    spread = x.std(axis=0)
-    z = (x - x.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
-    vectors, sizes, axes = np.linalg.svd(z, full_matrices=False)
-    if len(sizes) < 2:
-        raise ValueError('features="pca" needs two features and two rows or more; name a feature')
-    # The sign of a component is arbitrary: its largest entry is made positive.
-    signs = np.sign(axes[np.arange(2), np.abs(axes[:2]).argmax(axis=1)])
-    shares = np.square(sizes) / max(np.square(sizes).sum(), np.finfo(float).tiny)
-    values = tuple(vectors[:, k] * sizes[k] * (signs[k] or 1.0) for k in range(2))
-    return values, tuple(f"component {k + 1} ({shares[k]:.0%})" for k in range(2))
+    def draw(self, ax: Axes, places: Array, target: Any, other: Any) -> list[Artist]:
+        """Draw them at places (n, 2), by level and class; return the entries of a legend."""
+        n_levels = len(self.levels)
+        entries: list[Artist] = []
+        for t, name in enumerate(label_all(self.levels, LEGEND_LETTERS)):
+            members = drawn = np.flatnonzero(self.level == t)
+            if len(members) > MOST_POINTS:
+                drawn = np.sort(np.random.RandomState(0).permutation(members)[:MOST_POINTS])
+            mark: dict[str, Any] = {"marker": _MARKERS[t % len(_MARKERS)], "markersize": 3.2}
+            if t == n_levels - 1:
+                mark = {"marker": _TOP_MARKER, "markersize": 4.2}
+            elif len(drawn) > 100:
+                mark["markersize"] = 2.4
+            mark["linestyle"] = "none"
+            for inside, fill, edge in ((True, INK, PAPER), (False, PAPER, INK)):
+                chosen = drawn[self.inside[drawn] == inside]
+                ax.plot(*places[chosen].T, **mark, mfc=fill, mec=edge, mew=0.4, zorder=4 + t)
+            if len(members) and n_levels > 1:
+                sampled = f" ({len(drawn)} of {len(members)})" if len(drawn) < len(members) else ""
+                entries.append(
+                    Line2D([], [], **mark, mfc=SHADE, mec=INK, mew=0.5, label=f"{name}{sampled}")
+                )
+        dot: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 4.0, "mec": INK}
+        filled, hollow = label_all([target, other], LEGEND_LETTERS)
+        entries.append(Line2D([], [], **dot, mfc=INK, label=f"filled: {filled}"))
+        entries.append(Line2D([], [], **dot, mfc=PAPER, label=f"open: {hollow}"))
+        return entries

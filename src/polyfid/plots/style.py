@@ -1,4 +1,7 @@
-"""How figures look: small, readable in black and white, legends outside of the data."""
+"""How figures look: one column wide, readable in black and white, legends outside of the data.
+
+The report draws its figures in the same style and replaces these colours by those of the page.
+"""
 
 from __future__ import annotations
 
@@ -11,54 +14,62 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.colorbar import Colorbar
 from matplotlib.colors import ListedColormap
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
-from numpy.typing import NDArray
 
-from polyfid.plots.slices import Labelled
+from polyfid.arrays import Array
 from polyfid.text import abbreviate
 
 WIDTH = 3.4  # inches, a column of a journal
-INK, SHADE = "#1b1b1f", "#b9bcc4"
+INK, MUTED, SHADE, GRID, PAPER = "#1b1b1f", "#5f636b", "#b9bcc4", "#d8dade", "#ffffff"
 HATCH = "/////"
-#: Light enough for black lines and points on all of it, and its lightness grows throughout.
+#: Light enough for dark lines and points on all of it; its lightness grows throughout.
 MAP = ListedColormap(matplotlib.colormaps["cividis"](np.linspace(0.38, 1.0, 256)), "polyfid")
-#: Of levels, least trusted first; the top level has the last one and is drawn larger.
-MARKERS = ("o", "^", "s", "v", "P")
-TOP_MARKER = "D"
-#: Points of a level that are drawn; of more, a sample.
-MOST_POINTS = 300
-#: The longest name that is shown whole, of a feature along an axis and of others in a legend.
-_LONGEST, IN_LEGEND = 24, 15
+#: Longest names, in letters: along an axis and in a legend.
+AXIS_LETTERS, LEGEND_LETTERS = 24, 15
 
-#: Of legends, in units of their letters' height: a letter, a handle, what is between columns.
-_LETTER, _HANDLE, _BETWEEN = 0.6, 1.8, 1.2
-_BAR = 0.6  # inches that a colour bar takes
+#: Sizes in legends, in units of the font size: a letter, a handle, the gap between columns.
+_LETTER, _HANDLE, _GAP = 0.6, 1.8, 1.2
+_COLORBAR = 0.6  # inches that a colour bar takes
+_SMALL = 7.0
 
-_RC: dict[Any, Any] = {
+_RC: dict[str, Any] = {
     "font.size": 8.0,
     "axes.labelsize": 8.0,
     "axes.titlesize": 8.0,
     "axes.linewidth": 0.6,
     "axes.axisbelow": True,
-    "xtick.labelsize": 7.0,
-    "ytick.labelsize": 7.0,
+    "xtick.labelsize": _SMALL,
+    "ytick.labelsize": _SMALL,
     "xtick.major.width": 0.6,
     "ytick.major.width": 0.6,
     "xtick.major.size": 2.5,
     "ytick.major.size": 2.5,
-    "legend.fontsize": 7.0,
+    "legend.fontsize": _SMALL,
+    "legend.frameon": False,
+    "legend.handlelength": _HANDLE,
+    "legend.columnspacing": _GAP,
+    "legend.labelspacing": 0.3,
+    "legend.borderaxespad": 0.2,
     "hatch.linewidth": 0.5,
     "lines.linewidth": 1.3,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": MUTED,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
 }
 
 
 @contextmanager
-def styled() -> Iterator[None]:
-    """Sizes that suit a narrow figure, for the artists made meanwhile."""
-    with matplotlib.rc_context(_RC):
+def styled(**more: Any) -> Iterator[None]:
+    """Sizes and colours for artists that are created meanwhile; ``more`` are other rcParams."""
+    with matplotlib.rc_context({**_RC, **more}):
         yield
 
 
@@ -75,76 +86,87 @@ def take_axes(ax: Any, n: int, height: float) -> list[Axes]:
 
 
 def small_text(ax: Axes) -> None:
-    """Labels and ticks of axes that were made before, perhaps by the user, in our sizes."""
-    ax.tick_params(labelsize=_RC["xtick.labelsize"])
+    """Set the font sizes of axes that were created before, perhaps by the user."""
+    ax.tick_params(labelsize=_SMALL)
     for axis in (ax.xaxis, ax.yaxis):
         axis.label.set_fontsize(_RC["axes.labelsize"])
 
 
-def shown(name: object, longest: int = _LONGEST) -> str:
-    """A name from the data as text of a figure: cut if long, on one line, never taken for TeX."""
-    (text,) = shown_all([name], longest)
-    return text
+def label_all(names: Iterable[object], longest: int = AXIS_LETTERS) -> list[str]:
+    """Names from the data as text of a figure: short, on one line, never taken for TeX.
 
-
-def shown_all(names: Iterable[object], longest: int = _LONGEST) -> list[str]:
-    """Names that stand in the same figure: the same, and those that differ look different."""
+    Names that differ still differ when they are shortened.
+    """
     lines = (" ".join(str(name).split()) for name in names)
     texts = [text.replace("$", r"\$") for text in abbreviate(lines, longest)]
-    # A leading underscore would hide it from a legend.
+    # A leading underscore would hide a name from a legend.
     return ["\u2009" + text if text.startswith("_") else text for text in texts]
 
 
-def legend_above(ax: Axes, handles: Sequence[Artist], whole: bool, ncols: int = 2) -> None:
-    """A legend over the axes or, if ``whole``, over the figure, where no data are."""
+def label(name: object, longest: int = AXIS_LETTERS) -> str:
+    """One name as `label_all` has it."""
+    return label_all([name], longest)[0]
+
+
+def legend_above(ax: Axes, handles: Sequence[Artist], whole: bool = False, ncols: int = 2) -> None:
+    """A legend above the axes or, if ``whole``, above the figure, in as many columns as fit."""
     if not handles:
         return
-    handles = list(handles)
-    # Beside the axes there may be a colour bar, and the legend is in the middle of the axes.
-    room = WIDTH if whole else WIDTH - _BAR
+    figure: Any = ax.get_figure(root=True)
+    # A colour bar may stand beside the axes, and the legend is centred on the axes.
+    room = min(WIDTH, figure.get_figwidth()) - (0.0 if whole else _COLORBAR)
     while ncols > 1 and _legend_width(handles, ncols) > room:
         ncols -= 1
-    look: dict[str, Any] = {
-        "handles": handles,
-        "ncols": ncols,
-        "frameon": False,
-        "handlelength": _HANDLE,
-        "columnspacing": _BETWEEN,
-        "labelspacing": 0.3,
-        "borderaxespad": 0.2,
-    }
     if whole:
-        # Wider than the axes, it would push a colour bar away.
-        ax.get_figure(root=True).legend(loc="outside upper center", **look)  # type: ignore[union-attr]
+        # A legend of the axes that is wider than they are would push the colour bar away.
+        figure.legend(handles=list(handles), ncols=ncols, loc="outside upper center")
     else:
-        ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), **look)
+        where = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0)}
+        ax.legend(handles=list(handles), ncols=ncols, **where)
 
 
 def _legend_width(handles: Sequence[Artist], ncols: int) -> float:
-    """About how wide a legend is, in inches."""
-    rows = -(-len(handles) // ncols)
-    columns = [handles[start : start + rows] for start in range(0, len(handles), rows)]
-    letters = sum(max(len(str(h.get_label())) for h in column) for column in columns)
-    around = len(columns) * (_HANDLE + 0.8) + (len(columns) - 1) * _BETWEEN
-    return float((_LETTER * letters + around) * _RC["legend.fontsize"] / 72.0)
+    """Approximate width of a legend in inches."""
+    n_rows = -(-len(handles) // ncols)
+    lengths = [len(str(handle.get_label())) for handle in handles]
+    columns = [max(lengths[start : start + n_rows]) for start in range(0, len(lengths), n_rows)]
+    units = _LETTER * sum(columns) + len(columns) * (_HANDLE + 0.8 + _GAP) - _GAP
+    return float(units * _SMALL / 72.0)
 
 
-def nice_steps(low: float, high: float) -> NDArray[Any]:
+def line_entry(text: str, width: float = 1.4) -> Line2D:
+    """A line of a legend."""
+    return Line2D([], [], color=INK, linewidth=width, label=text)
+
+
+def hatch_entry(text: str) -> Patch:
+    """A hatched area of a legend."""
+    return Patch(facecolor="none", edgecolor=INK, hatch=HATCH, linewidth=0.5, label=text)
+
+
+def round_steps(low: float, high: float) -> Array:
     """Round numbers that cover a range, for the steps of a map."""
     return np.asarray(MaxNLocator(10, steps=[1, 2, 5, 10]).tick_values(low, high))
 
 
-def line_entry(label: str, width: float = 1.4) -> Line2D:
-    """A line of a legend."""
-    return Line2D([], [], color=INK, linewidth=width, label=label)
+def draw_map(ax: Axes, x: Array, y: Array, values: Array, steps: Array, text: str) -> Colorbar:
+    """Fill the axes with values on a grid, (len(y), len(x)), in steps of colour."""
+    area = ax.contourf(x, y, values, steps, cmap=MAP, vmin=steps[0], vmax=steps[-1])
+    ax.set(xlim=(x[0], x[-1]), ylim=(y[0], y[-1]))
+    return draw_colorbar(ax, area, text)
 
 
-def hatch_entry(label: str) -> Patch:
-    """A hatched area of a legend."""
-    return Patch(facecolor="none", edgecolor=INK, hatch=HATCH, linewidth=0.5, label=label)
+def draw_colorbar(ax: Axes, area: Any, text: str) -> Colorbar:
+    """The colour bar of a map or of points, beside the axes."""
+    ticks = MaxNLocator(6, steps=[1, 2, 5, 10])
+    figure: Any = ax.get_figure(root=True)
+    bar: Colorbar = figure.colorbar(area, ax=ax, ticks=ticks, pad=0.02, aspect=25)
+    bar.set_label(text)
+    small_text(bar.ax)
+    return bar
 
 
-def hatch_where(ax: Axes, x: Any, y: Any, positive: NDArray[Any]) -> None:
+def hatch_where(ax: Axes, x: Array, y: Array, positive: Array) -> None:
     """Hatch the area of a map where a smooth function is positive."""
     top = float(positive.max())
     if top <= 0.0:
@@ -154,46 +176,3 @@ def hatch_where(ax: Axes, x: Any, y: Any, positive: NDArray[Any]) -> None:
     area.set_linewidth(0.0)
     if positive.min() < 0.0:
         ax.contour(x, y, positive, levels=[0.0], colors=INK, linewidths=0.6, linestyles="--")
-
-
-def marker_of(level: int, n_levels: int) -> tuple[str, float]:
-    """Shape and size (in points) of the marks of a level."""
-    if level == n_levels - 1:
-        return TOP_MARKER, 4.2
-    return MARKERS[level % len(MARKERS)], 3.2
-
-
-def draw_points(ax: Axes, points: Labelled, places: NDArray[Any]) -> list[Artist]:
-    """Labelled points at places (n, 2): shape by level, filled if of the class; legend entries."""
-    n_levels = len(points.levels)
-    entries: list[Artist] = []
-    names = shown_all(points.levels, IN_LEGEND)
-    for t, name in enumerate(names):
-        members = np.flatnonzero(points.level == t)
-        drawn = members
-        if len(members) > MOST_POINTS:
-            drawn = np.sort(np.random.RandomState(0).permutation(members)[:MOST_POINTS])
-        marker, size = marker_of(t, n_levels)
-        if t < n_levels - 1 and len(drawn) > 100:
-            size *= 0.75
-        look: dict[str, Any] = {"linestyle": "none", "marker": marker, "markersize": size}
-        for inside, fill in ((True, INK), (False, "white")):
-            chosen = drawn[points.inside[drawn] == inside]
-            edge = "white" if inside else INK
-            ax.plot(*places[chosen].T, **look, mfc=fill, mec=edge, mew=0.4, zorder=4 + t)
-        some = f" ({len(drawn)} of {len(members)})" if len(drawn) < len(members) else ""
-        if len(members) and n_levels > 1:
-            entries.append(
-                Line2D([], [], **look, mfc=SHADE, mec=INK, mew=0.5, label=f"{name}{some}")
-            )
-    return entries
-
-
-def class_entries(target: object, other: object) -> list[Artist]:
-    """Legend entries for filled and open marks."""
-    look: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 4.0, "mec": INK}
-    filled, open_ = shown_all([target, other], IN_LEGEND)
-    return [
-        Line2D([], [], **look, mfc=INK, label=f"filled: {filled}"),
-        Line2D([], [], **look, mfc="white", label=f"open: {open_}"),
-    ]

@@ -1,108 +1,97 @@
-"""Figures of matplotlib as part of a page."""
+"""Figures of matplotlib as part of a page: drawn in its style, inlined as SVG in its colours."""
 
 from __future__ import annotations
 
-import base64
 import io
 import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import matplotlib
+import numpy as np
 from markupsafe import Markup
-from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.artist import Artist
 from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-__all__ = ["inline", "new_figure", "styled"]
+from polyfid.plots.style import GRID, INK, MAP, MUTED, PAPER, SHADE, styled
+from polyfid.report.page import clean
 
-WIDTH = 3.4  # inches; on a page that is about the width of a telephone
-#: An SVG of more characters than this becomes a picture of dots.
-MOST_CHARACTERS = 250_000
-
-_INK, _MUTED = "#1b1b1f", "#5f636b"
-_RC: dict[Any, Any] = {
-    "font.size": 8.0,
-    "axes.labelsize": 8.0,
-    "axes.titlesize": 8.0,
-    "axes.linewidth": 0.6,
-    "xtick.labelsize": 7.0,
-    "ytick.labelsize": 7.0,
-    "legend.fontsize": 7.0,
-    "text.color": _INK,
-    "axes.labelcolor": _INK,
-    "axes.titlecolor": _INK,
-    "axes.edgecolor": _MUTED,
-    "xtick.color": _MUTED,
-    "ytick.color": _MUTED,
-    "xtick.labelcolor": _INK,
-    "ytick.labelcolor": _INK,
-    # The page shows through, light or dark.
-    "figure.facecolor": "none",
-    "axes.facecolor": "none",
-    "savefig.facecolor": "none",
-    "svg.fonttype": "none",
+WIDTH = 3.2  # inches; as wide as a phone, the text in figures has the size of small text
+#: Stand for the page's accent and for the colour of the verdict.
+ACCENT, TONE = "#7a2fc4", "#5f636c"
+_VARIABLES = {
+    INK: "ink",
+    MUTED: "muted",
+    SHADE: "bar",
+    GRID: "grid",
+    PAPER: "field",
+    ACCENT: "accent",
+    TONE: "tone",
 }
+#: Every colour of the page that is drawn, as CSS: dark pages have other values for the variables.
+_CSS = {
+    to_hex(colour): f"color-mix(in srgb, var(--map-high) {100 * share:.0f}%, var(--map-low))"
+    for colour, share in zip(MAP.colors, np.linspace(0.0, 1.0, MAP.N), strict=True)
+} | {colour: f"var(--{name})" for colour, name in _VARIABLES.items()}
 
 
 @contextmanager
-def styled(name: str) -> Iterator[None]:
-    """The look of the figures, for as long as it lasts; ``name`` makes identifiers repeatable."""
-    # From the defaults, so that a user's own settings do not shine through. Letters that
-    # matplotlib's font lacks do no harm: the browser writes them.
+def page_style() -> Iterator[None]:
+    """The style of the page's figures, whatever the user's own settings are."""
+    # Letters that matplotlib's font lacks do no harm: the browser has them.
     with matplotlib.rc_context(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         matplotlib.rcdefaults()
-        matplotlib.rcParams.update({**_RC, "svg.hashsalt": name})
-        yield
+        with styled(**{"figure.facecolor": "none", "axes.facecolor": "none"}):
+            yield
 
 
-def new_figure(height: float, width: float = WIDTH) -> Figure:
+def new_figure(height: float) -> Figure:
     """An empty figure that no window ever shows."""
-    return Figure(figsize=(width, height), layout="constrained")
+    return Figure(figsize=(WIDTH, height), layout="constrained")
 
 
-def inline(figure: Figure, name: str, label: str, *, map_: bool = False) -> Markup:
-    """A figure as SVG, or as PNG where that would be long; ``name`` is that of no other one.
+def add_tip(artist: Artist, text: str) -> None:
+    """Give an artist a text that the browser shows under the pointer."""
+    artist.set_gid(f"tip:{text}")
 
-    On a dark page light and dark change places. A map, though, has lines and points that were
-    chosen for its colours: it stays on white paper.
+
+def inline(figure: Figure, name: str, label: str) -> Markup:
+    """A figure as an SVG element; ``name`` is unique on the page, ``label`` describes it.
 
     Examples
     --------
-    >>> from polyfid.report.figures import inline, new_figure, styled
-    >>> with styled("a"):
+    >>> from polyfid.report.figures import inline, new_figure, page_style
+    >>> with page_style():
     ...     figure = new_figure(2.0)
     ...     _ = figure.subplots().set_title("<b>")
-    ...     drawing = inline(figure, "a", "Nothing")
-    >>> drawing.startswith("<svg"), "&lt;b&gt;" in drawing
-    (True, True)
+    >>> svg = inline(figure, "a", "Nothing")
+    >>> svg.startswith("<svg"), "&lt;b&gt;" in svg, "fill: var(--ink)" in svg
+    (True, True, True)
     """
-    text = io.StringIO()
-    FigureCanvasSVG(figure).print_svg(text, metadata=dict.fromkeys(("Date", "Creator")))
-    kind = "plot map" if map_ else "plot plain"
-    if len(text.getvalue()) <= MOST_CHARACTERS:
-        return _as_part(text.getvalue(), name, kind, label)
-    picture = io.BytesIO()
-    figure.set_dpi(220)
-    FigureCanvasAgg(figure).print_png(picture)
-    data = base64.b64encode(picture.getvalue()).decode()
-    return Markup('<img class="{}" alt="{}" src="data:image/png;base64,{}">').format(
-        kind, label, data
+    file = io.StringIO()
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
+        FigureCanvasSVG(figure).print_svg(file, metadata=dict.fromkeys(("Date", "Creator")))
+    body = clean(file.getvalue()).split("</metadata>")[1]
+    body = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>", "", body, flags=re.DOTALL)
+    body = re.sub(r"""<g id=(["'])tip:(.*?)\1>""", r"<g><title>\2</title>", body)
+    used = set(re.findall(r'(?:xlink:href="#|url\(#)([^")]+)', body))
+    tags = (_page_tag(tag, name, used) for tag in re.split(r"(<[^>]*>)", body))
+    width, height = 72.0 * figure.get_size_inches()
+    return Markup('<svg viewBox="0 0 {:.0f} {:.0f}" role="img" aria-label="{}">{}').format(
+        width, height, label, Markup("".join(tags))
     )
 
 
-def _as_part(svg: str, name: str, kind: str, label: str) -> Markup:
-    """An SVG without what belongs to a file: identifiers its own, size the page's."""
-    svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    used = set(re.findall(r'(?:xlink:href="#|url\(#)([^")]+)', svg))
-    svg = re.sub(r' id="([^"]*)"', lambda m: f' id="{name}-{m[1]}"' if m[1] in used else "", svg)
-    svg = re.sub(r'(xlink:href="#|url\(#)', rf"\g<1>{name}-", svg)
-    head, body = svg.split(">", 1)
-    head = re.sub(r' (width|height)="[^"]*"', "", head)
-    return Markup('{} class="{}" role="img" aria-label="{}">{}').format(
-        Markup(head), kind, label, Markup(body)
-    )
+def _page_tag(tag: str, name: str, used: set[str]) -> str:
+    """A tag of an SVG file as one of the page: its identifiers, its colours, few digits."""
+    if not tag.startswith("<"):
+        return tag if tag.strip() else ""
+    tag = re.sub(r' id="([^"]*)"', lambda m: f' id="{name}-{m[1]}"' if m[1] in used else "", tag)
+    tag = re.sub(r'(xlink:href="#|url\(#)', rf"\g<1>{name}-", tag)
+    tag = re.sub(r"#[0-9a-f]{6}\b", lambda m: _CSS.get(m[0], m[0]), tag)
+    tag = re.sub(r" font-family: [^;\"]*;| transform=\"rotate\(-0 [^\"]*\"|\s*\n", "", tag)
+    return re.sub(r"(\.\d\d)\d+", r"\1", tag)

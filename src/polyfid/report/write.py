@@ -13,8 +13,6 @@ from polyfid.report.page import to_html
 from polyfid.tables import LabelledTable
 from polyfid.tabular import TableModel
 
-__all__ = ["render", "write_report"]
-
 
 def render(
     *,
@@ -34,19 +32,19 @@ def render(
         Fitted to ``table``.
     table : LabelledTable
     evaluation : Evaluation, optional
-        Of the same rows: the comparison with baselines, calibration and surprising rows.
+        Of the same rows; adds the comparison with baselines, calibration and surprising rows.
     command : str, optional
-        What was typed to get the page.
+        The command that wrote the page.
     seed : int, optional
         The random state it was made with.
     title : str, optional
     warnings : sequence of str
-        What a reader must know, besides what the model itself warns of.
+        For the reader, besides the warnings of the model itself.
 
     Returns
     -------
     str
-        HTML. Whatever the table holds is shown as text and never run; nothing is fetched.
+        HTML. Names and cells of the table are shown as text and never run; nothing is fetched.
 
     Examples
     --------

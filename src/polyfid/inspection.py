@@ -1,0 +1,412 @@
+"""What a fitted model has learnt: how levels are linked, what they contribute, where they differ.
+
+These functions compute and do not draw; `polyfid.plots` and `polyfid.report` show what they return.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import ndtr, ndtri, owens_t
+from scipy.stats import qmc
+from sklearn.utils.validation import check_is_fitted
+
+from polyfid.arrays import Array
+from polyfid.estimator.classifier import MultiFidelityClassifier
+from polyfid.estimator.levels import encode_levels
+from polyfid.inference.linalg import NotPositiveDefinite
+from polyfid.inference.posterior import LevelPair, prior_pair
+from polyfid.learning.mixture import Member, Mixture
+from polyfid.learning.model import BinaryFit, evaluate, make_hyperprior
+from polyfid.model.prior import Prior
+from polyfid.rows import Points
+
+#: Elements of the largest temporary array.
+_BATCH_ELEMENTS = 1 << 20
+#: Draws per point with more than two classes, the same for all points so that maps are smooth.
+_CLASS_DRAWS = 1024
+#: The curvature of the evidence is computed up to this many multiplications (about ten seconds).
+_CURVATURE_COST = 3e10
+#: Draws of hyper-parameters per structure, and rows at which variances are averaged.
+_THETA_DRAWS, _ROWS = 200, 300
+#: Step of finite differences, and the least curvature, in units of a weak prior's.
+_STEP, _LEAST_CURVATURE = 1e-3, 0.05
+#: Relevance: rows that are predicted, permutations per column, and the most predictions in all.
+_RELEVANCE_ROWS, _PERMUTATIONS, _PREDICTIONS = (20, 200), 4, 100_000
+
+
+def check_levels(model: MultiFidelityClassifier) -> None:
+    """Raise an error unless the model is fitted and has two levels or more."""
+    check_is_fitted(model, "report_")
+    if len(model.levels_) < 2:
+        raise ValueError(
+            f"model has one level only, {model.levels_[0]!r}, and there are no levels to compare; "
+            "fit it to labels of two levels or more"
+        )
+
+
+def find_levels(model: MultiFidelityClassifier, lower: Any, upper: Any) -> tuple[int, int]:
+    """Indices of two levels given by name; by default the top level and the one below it."""
+    check_levels(model)
+    names = model.levels_
+    up = len(names) - 1 if upper is None else int(encode_levels([upper], names, "upper")[0])
+    low = max(up - 1, 0) if lower is None else int(encode_levels([lower], names, "lower")[0])
+    if low >= up:
+        raise ValueError(
+            f"lower must be a level below upper; got {names[low]!r} and {names[up]!r}, and the "
+            f"levels, least trusted first, are {list(names)}"
+        )
+    return low, up
+
+
+def find_class(model: Any, target: Any) -> int:
+    """Index of a class given by its label; by default the last, the positive one of two."""
+    classes = list(model.classes_)
+    if target is None:
+        return len(classes) - 1
+    if target not in classes:
+        raise ValueError(f"target must be one of the classes {classes}, got {target!r}")
+    return classes.index(target)
+
+
+# ------------------------------------------------------------ links between levels
+
+
+@dataclass(frozen=True)
+class Link:
+    """How a level follows the level below it, with 95 % intervals.
+
+    ``rho`` and ``correlation`` are averages over structures by weight; ``rho_each`` and
+    ``correlation_each`` are the values of the structures, whose weights are ``weights``.
+    """
+
+    lower: Any
+    upper: Any
+    weights: Array
+    rho: float
+    rho_interval: tuple[float, float]
+    rho_each: Array
+    correlation: float
+    correlation_interval: tuple[float, float]
+    correlation_each: Array
+
+
+def level_links(model: MultiFidelityClassifier) -> list[list[Link]]:
+    """The links between neighbouring levels, from the lowest, per binary model.
+
+    Two classes have one binary model, more classes have one per class. Intervals cover the spread
+    over structures and, unless that would take longer than some ten seconds, the uncertainty of
+    the hyper-parameters.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyfid import MultiFidelityClassifier
+    >>> from polyfid.inspection import level_links
+    >>> from polyfid.kernels import RBF
+    >>> X = np.linspace(-1, 1, 40)[:, None]
+    >>> y, fidelity = X[:, 0] > 0, ["crowd", "gold"] * 20
+    >>> model = MultiFidelityClassifier(4.0 * RBF(), rho=0.5, optimizer=None)
+    >>> ((link,),) = level_links(model.fit(X, y, fidelity=fidelity))
+    >>> link.lower, link.upper, link.rho, link.rho_interval
+    ('crowd', 'gold', 0.5, (0.5, 0.5))
+    """
+    check_levels(model)
+    weak_prior = model.prior == "weak"
+    return [_links(mixture, model.levels_, weak_prior) for mixture in model._mixtures]
+
+
+def _links(mixture: Mixture, levels: Sequence[Any], weak_prior: bool) -> list[Link]:
+    weights, rng = mixture.weights, np.random.RandomState(0)
+    fits = [member.fit for member in mixture.members]
+    tuned = np.stack([_slopes(fit.prior, _sample(fit.posterior.points.x)) for fit in fits])
+    draws = np.stack([_draw_slopes(fit, weak_prior, rng) for fit in fits])
+    draw_weights = np.repeat(weights / _THETA_DRAWS, _THETA_DRAWS)
+    mean = np.einsum("m,mtk->tk", weights, tuned)
+    links = []
+    for t in range(len(levels) - 1):
+        rho, correlation = (
+            (
+                float(mean[t, k]),
+                _interval(draws[:, :, t, k].ravel(), draw_weights, mean[t, k]),
+                tuned[:, t, k],
+            )
+            for k in range(2)
+        )
+        links.append(Link(levels[t], levels[t + 1], weights, *rho, *correlation))
+    return links
+
+
+def _sample(x: Array) -> Array:
+    """At most `_ROWS` of the rows, evenly spread over them."""
+    if len(x) <= _ROWS:
+        return x
+    return np.ascontiguousarray(x[np.linspace(0, len(x) - 1, _ROWS).astype(int)])
+
+
+def _slopes(prior: Prior, x: Array) -> Array:
+    """Slope (rho) and prior correlation of neighbouring levels, (n_levels - 1, 2)."""
+    variances = np.array([float(np.mean(k.diagonal(x))) for k in prior.kernels])
+    joint = (prior.loadings * variances) @ prior.loadings.T
+    own = np.maximum(np.diagonal(joint), np.finfo(float).tiny)
+    shared = np.diagonal(joint, 1)
+    return np.stack([shared / own[:-1], shared / np.sqrt(own[:-1] * own[1:])], axis=1)
+
+
+def _draw_slopes(fit: BinaryFit, weak_prior: bool, rng: np.random.RandomState) -> Array:
+    """Slopes under hyper-parameters drawn from their Laplace posterior, (draws, steps, 2)."""
+    x = _sample(fit.posterior.points.x)
+    root = _theta_root(fit, weak_prior)
+    if root is None:
+        return np.repeat(_slopes(fit.prior, x)[None], _THETA_DRAWS, axis=0)
+    noise = rng.standard_normal((_THETA_DRAWS, len(root)))
+    low, high = fit.prior.bounds.T
+    thetas = np.clip((fit.theta + noise @ root.T)[:, : len(low)], low, high)
+    return np.stack([_slopes(fit.prior.with_theta(theta), x) for theta in thetas])
+
+
+def _theta_root(fit: BinaryFit, weak_prior: bool) -> Array | None:
+    """A root of the posterior covariance of the hyper-parameters; None if it costs too much."""
+    theta = fit.theta
+    n, p = len(fit.posterior.points), len(theta)
+    # One gradient per parameter: each factorises once and passes over the rows once per parameter.
+    if fit.optimum is None or not p or p * (n**3 + p * n**2) > _CURVATURE_COST:
+        return None
+    if fit.likelihood.log_concave:
+        fit = replace(fit, scheme="laplace")  # several times faster, and its curvature is close
+    hyperprior = make_hyperprior(fit.prior, fit.likelihood, fit.posterior.points, weak_prior)
+    try:
+        moved = [evaluate(fit, theta + _STEP * e, True).gradient for e in np.eye(p)]
+        here = evaluate(fit, theta, True).gradient
+    except NotPositiveDefinite:
+        return None
+    H = hyperprior.precision - (np.stack(moved) - here) / _STEP
+    values, vectors = np.linalg.eigh(0.5 * (H + H.T))
+    return np.asarray(vectors / np.sqrt(np.maximum(values, _LEAST_CURVATURE)))
+
+
+def _interval(values: Array, weights: Array, mean: float) -> tuple[float, float]:
+    """The 2.5 % and 97.5 % quantiles of weighted values, widened to hold the mean.
+
+    An average of structures that disagree may lie outside of what any of them says.
+    """
+    order = np.argsort(values, kind="stable")
+    share = np.cumsum(weights[order]) / weights.sum()
+    ends = np.minimum(np.searchsorted(share, [0.025, 0.975]), len(values) - 1)
+    low, high = values[order[ends]]
+    return float(min(low, mean)), float(max(high, mean))
+
+
+def level_contributions(model: MultiFidelityClassifier, x: Array | None = None) -> Array:
+    """How much of the top latent function the labels of each level explain.
+
+    Parameters
+    ----------
+    model : fitted MultiFidelityClassifier
+        With two levels or more.
+    x : ndarray of shape (n, d), optional
+        Rows at which variances are averaged; by default those that the model was fitted to.
+
+    Returns
+    -------
+    ndarray of shape (n_models, n_levels + 1)
+        Shares of the prior variance of the top function: by how much its posterior variance falls
+        when the labels of a level are added to those of all more trusted levels. The last entry is
+        the variance that is left. Rows sum to one.
+    """
+    check_levels(model)
+    top = len(model.levels_) - 1
+    shares = np.zeros((len(model._mixtures), top + 2))
+    for row, mixture in zip(shares, model._mixtures, strict=True):
+        for member in mixture.members:
+            posterior = member.fit.posterior
+            at = _sample(posterior.points.x if x is None else _features(member, x))
+            new = Points(at, np.full(len(at), top, dtype=np.intp))
+            before = prior = float(posterior.prior.diagonal(new).mean())
+            for t in range(top, -1, -1):
+                variance = posterior.variance_from(t, new, member.fit.likelihood)
+                after = min(float(variance.mean()), before)
+                row[t] += member.weight * (before - after) / prior
+                before = after
+            row[-1] += member.weight * before / prior
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+
+def _features(member: Member, x: Array) -> Array:
+    return np.ascontiguousarray(member.features(x))
+
+
+# -------------------------------------------------------------- where levels differ
+
+
+class LevelDifference(NamedTuple):
+    """How two levels differ at points, (n,) each.
+
+    ``probability`` is that of different classes; ``delta_mean`` and ``delta_sd`` are posterior
+    moments of delta = f_upper - rho f_lower.
+    """
+
+    probability: Array
+    delta_mean: Array
+    delta_sd: Array
+
+
+class _Joint(NamedTuple):
+    """Moments of two levels under one structure, its weight, and rho between the two levels."""
+
+    weight: float
+    pair: LevelPair
+    rho: Array
+
+    @property
+    def correlation(self) -> Array:
+        limit = 1.0 - 1e-12
+        scale = np.sqrt(self.pair.var_below * self.pair.var_above)
+        return np.clip(self.pair.covariance / scale, -limit, limit)
+
+
+def level_difference(
+    model: MultiFidelityClassifier, x: Array, lower: int, upper: int, target: int
+) -> LevelDifference:
+    """How two levels differ at rows, averaged over structures by weight.
+
+    Parameters
+    ----------
+    model : fitted MultiFidelityClassifier
+    x : ndarray of shape (n, d)
+    lower, upper : int
+        Indices of the levels, from `find_levels`.
+    target : int
+        Index of the class that delta is about, from `find_class`.
+    """
+    mixtures = model._mixtures
+    n = max(len(mixture.best.fit.posterior.points) for mixture in mixtures)
+    size = max(1, _BATCH_ELEMENTS // max(_CLASS_DRAWS, n))
+    batches = []
+    for start in range(0, len(x), size):
+        rows = x[start : start + size]
+        joints = [
+            [_joint(member, rows, lower, upper) for member in mixture.members]
+            for mixture in mixtures
+        ]
+        binary = len(joints) == 1
+        probability = _signs_differ(joints[0]) if binary else _classes_differ(joints)
+        mean, sd = _delta(joints[0 if binary else target])
+        # The latent function of two classes is that of the second one.
+        batches.append((probability, -mean if binary and target == 0 else mean, sd))
+    return LevelDifference(*(np.concatenate(b) for b in zip(*batches, strict=True)))
+
+
+def _joint(member: Member, x: Array, lower: int, upper: int) -> _Joint:
+    posterior, tiny = member.fit.posterior, np.finfo(float).tiny
+    x = _features(member, x)
+    pair = posterior.pair(x, lower, upper)
+    pair = pair._replace(
+        var_below=np.maximum(pair.var_below, tiny), var_above=np.maximum(pair.var_above, tiny)
+    )
+    own, shared = prior_pair(posterior.prior, x, lower, upper)
+    return _Joint(member.weight, pair, shared / np.maximum(own[0], tiny))
+
+
+def _delta(joints: list[_Joint]) -> tuple[Array, Array]:
+    """Mean and standard deviation of f_upper - rho f_lower, over structures."""
+    means = np.stack([j.pair.above - j.rho * j.pair.below for j in joints])
+    variances = np.stack(
+        [
+            j.pair.var_above + j.rho**2 * j.pair.var_below - 2.0 * j.rho * j.pair.covariance
+            for j in joints
+        ]
+    )
+    weights = np.array([j.weight for j in joints])
+    mean = weights @ means
+    return mean, np.sqrt(weights @ (np.maximum(variances, 0.0) + np.square(means - mean)))
+
+
+def _signs_differ(joints: list[_Joint]) -> Array:
+    """Probability that the latent values have different signs, over structures."""
+    total = np.zeros(len(joints[0].rho))
+    for j in joints:
+        a = j.pair.below / np.sqrt(j.pair.var_below)
+        b = j.pair.above / np.sqrt(j.pair.var_above)
+        both = _both_positive(a, b, j.correlation)
+        total += j.weight * (ndtr(a) + ndtr(b) - 2.0 * both)
+    return np.clip(total, 0.0, 1.0)
+
+
+def _both_positive(a: Array, b: Array, correlation: Array) -> Array:
+    """P(u > 0 and v > 0) of two normal variables with means a, b and variances 1 (Owen, 1956)."""
+    a, b = (np.where(np.abs(z) < 1e-12, 1e-12, z) for z in (a, b))
+    other = np.sqrt((1.0 - correlation) * (1.0 + correlation))
+    tails = owens_t(a, (b / a - correlation) / other) + owens_t(b, (a / b - correlation) / other)
+    return np.asarray(0.5 * (ndtr(a) + ndtr(b)) - tails - 0.5 * (a * b < 0.0))
+
+
+def _classes_differ(joints: list[list[_Joint]]) -> Array:
+    """Probability that the largest latent values of the two levels are of different classes."""
+    n_classes, n = len(joints), len(joints[0][0].rho)
+    uniform = qmc.Sobol(3 * n_classes, scramble=True, seed=0).random(_CLASS_DRAWS)
+    lower, upper = (np.empty((n_classes, n, _CLASS_DRAWS)) for _ in range(2))
+    for k, members in enumerate(joints):
+        u = uniform[:, 3 * k : 3 * k + 3]
+        edges = np.cumsum([j.weight for j in members])
+        which = np.searchsorted(edges[:-1], u[:, 2] * edges[-1])
+        z = ndtri(np.clip(u[:, :2], 1e-9, 1.0 - 1e-9))
+        for i, j in enumerate(members):
+            chosen, r = which == i, j.correlation[:, None]
+            first, second = z[chosen].T
+            low, high = np.sqrt(j.pair.var_below)[:, None], np.sqrt(j.pair.var_above)[:, None]
+            mixed = r * first + np.sqrt((1.0 - r) * (1.0 + r)) * second
+            lower[k][:, chosen] = j.pair.below[:, None] + low * first
+            upper[k][:, chosen] = j.pair.above[:, None] + high * mixed
+    return np.asarray((lower.argmax(axis=0) != upper.argmax(axis=0)).mean(axis=1))
+
+
+# ------------------------------------------------------------ relevance of features
+
+
+def feature_relevance(model: Any, X: Any, groups: Sequence[slice], seed: int = 0) -> Array:
+    """How far predictions move, on average, when the values of a feature are permuted.
+
+    The measure is the mean total variation distance between the class probabilities (of the most
+    trusted level) before and after, from 0 to 1: for two classes the mean change of a
+    probability. It describes what the model has learnt and needs no labels.
+
+    Parameters
+    ----------
+    model : fitted classifier
+    X : DataFrame of shape (n, d)
+    groups : sequence of slice
+        The columns of each feature; those of one feature are permuted together.
+    seed : int
+
+    Returns
+    -------
+    ndarray of shape (n_groups,)
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from polyfid.inspection import feature_relevance
+    >>> X = pd.DataFrame(np.random.RandomState(0).normal(size=(50, 2)), columns=["a", "b"])
+    >>> model = LogisticRegression().fit(X, X["a"] > 0)
+    >>> used, unused = feature_relevance(model, X, [slice(0, 1), slice(1, 2)])
+    >>> used > 0.3 > 0.1 > unused
+    np.True_
+    """
+    rng = np.random.RandomState(seed)
+    n_rows = int(np.clip(_PREDICTIONS // len(groups), *_RELEVANCE_ROWS))
+    x = X.iloc[np.sort(rng.permutation(len(X))[:n_rows])]
+    repeats = _PERMUTATIONS if len(groups) * _PERMUTATIONS * n_rows <= _PREDICTIONS else 1
+    before = model.predict_proba(x)
+    moves = np.zeros(len(groups))
+    for g, columns in enumerate(groups):
+        for _ in range(repeats):
+            permuted = x.copy()
+            permuted.iloc[:, columns] = x.iloc[rng.permutation(len(x)), columns].to_numpy()
+            after = model.predict_proba(permuted)
+            moves[g] += 0.5 * np.abs(after - before).sum(axis=1).mean() / repeats
+    return moves
