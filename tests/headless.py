@@ -1,34 +1,18 @@
 """A headless Chromium to open pages in, driven through a pair of pipes."""
 
 import base64
-import fcntl
 import json
 import os
 import subprocess
 import tempfile
-import time
+import threading
 from pathlib import Path
 
 CHROMIUM = Path("/usr/bin/chromium")
-
-_OPTIONS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--hide-scrollbars",
-    "--remote-debugging-pipe",
-]
-
-
-def _high(fd):
-    """The same file under a number that the shell does not use itself."""
-    high = fcntl.fcntl(fd, fcntl.F_DUPFD, 20)
-    os.close(fd)
-    return high
+_OPTIONS = (
+    "headless no-sandbox disable-gpu no-first-run disable-background-networking "
+    "disable-component-update disable-sync hide-scrollbars remote-debugging-pipe"
+)
 
 
 class Browser:
@@ -36,29 +20,28 @@ class Browser:
 
     def __init__(self, timeout=60.0):
         self._folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
-        read, self._write = os.pipe()
-        self._read, write = os.pipe()
-        read, write = _high(read), _high(write)
-        command = [str(CHROMIUM), *_OPTIONS, f"--user-data-dir={self._folder.name}", "about:blank"]
+        folder = self._folder.name
+        for name in ("in", "out"):
+            os.mkfifo(f"{folder}/{name}")
+        options = [f"--{name}" for name in _OPTIONS.split()]
+        command = [str(CHROMIUM), *options, f"--user-data-dir={folder}/user", "about:blank"]
         # The browser speaks on descriptors 3 and 4.
-        wire = f'exec "$@" 3<&{read} 4>&{write}'
+        wire = f'exec "$@" 3<{folder}/in 4>{folder}/out'
         self._process = subprocess.Popen(
             ["bash", "-c", wire, "bash", *command],
-            pass_fds=(read, write),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        os.close(read)
-        os.close(write)
-        os.set_blocking(self._read, False)
-        self._buffer, self._number, self._events = b"", 0, []
-        self._deadline = time.monotonic() + timeout
+        self._in = open(f"{folder}/in", "wb", buffering=0)  # noqa: SIM115
+        self._out = open(f"{folder}/out", "rb")  # noqa: SIM115
+        self._watchdog = threading.Timer(timeout, self._process.kill)
+        self._watchdog.start()
+        self._buffer, self._number, self._events, self._session = b"", 0, [], None
         self.problems = []
-        self._session = None
         targets = self.send("Target.getTargets")["targetInfos"]
         page = next(t["targetId"] for t in targets if t["type"] == "page")
-        found = self.send("Target.attachToTarget", targetId=page, flatten=True)
-        self._session = found["sessionId"]
+        attached = self.send("Target.attachToTarget", targetId=page, flatten=True)
+        self._session = attached["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.send(f"{domain}.enable")
 
@@ -66,29 +49,28 @@ class Browser:
         return self
 
     def __exit__(self, *_):
+        self._watchdog.cancel()
         self._process.kill()
         self._process.wait()
-        os.close(self._read)
-        os.close(self._write)
+        self._in.close()
+        self._out.close()
         self._folder.cleanup()
 
     def _next(self):
+        """The next answer or event; events are noted."""
         while b"\0" not in self._buffer:
-            if time.monotonic() > self._deadline:
-                raise TimeoutError("the browser does not answer")
-            try:
-                chunk = os.read(self._read, 1 << 20)
-            except BlockingIOError:
-                time.sleep(0.01)
-                continue
+            chunk = self._out.read1(1 << 20)
             if not chunk:
-                raise ConnectionError("the browser has ended")
+                raise ConnectionError("the browser has ended, or did not answer in time")
             self._buffer += chunk
-        message, self._buffer = self._buffer.split(b"\0", 1)
-        return json.loads(message)
+        text, self._buffer = self._buffer.split(b"\0", 1)
+        message = json.loads(text)
+        if "method" in message:
+            self._events.append(message["method"])
+            self._note(message["method"], message.get("params", {}))
+        return message
 
-    def _note(self, message):
-        method, what = message["method"], message.get("params", {})
+    def _note(self, method, what):
         if method == "Runtime.exceptionThrown":
             self.problems.append(what["exceptionDetails"]["text"])
         elif method == "Runtime.consoleAPICalled" and what["type"] in ("error", "warning"):
@@ -105,52 +87,40 @@ class Browser:
         message = {"id": self._number, "method": method, "params": params}
         if self._session:
             message["sessionId"] = self._session
-        os.write(self._write, json.dumps(message).encode() + b"\0")
-        while True:
-            answer = self._next()
-            if answer.get("id") == self._number:
-                assert "error" not in answer, answer
-                return answer["result"]
-            if "method" in answer:
-                self._events.append(answer["method"])
-                self._note(answer)
+        self._in.write(json.dumps(message).encode() + b"\0")
+        while (answer := self._next()).get("id") != self._number:
+            pass
+        assert "error" not in answer, answer
+        return answer["result"]
 
     def open(self, path, width=1200, height=900, dark=False):
-        self.send(
-            "Emulation.setDeviceMetricsOverride",
-            width=width,
-            height=height,
-            deviceScaleFactor=1,
-            mobile=width < 500,
-        )
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
+        self.send("Emulation.setDeviceMetricsOverride", **size)
         scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         self.send("Emulation.setEmulatedMedia", features=scheme)
         self._events.clear()
         self.send("Page.navigate", url=Path(path).resolve().as_uri())
         while "Page.loadEventFired" not in self._events:
-            message = self._next()
-            if "method" in message:
-                self._events.append(message["method"])
-                self._note(message)
+            self._next()
 
     def run(self, expression):
         """The value of a JavaScript expression."""
-        found = self.send("Runtime.evaluate", expression=expression, returnByValue=True)
-        assert "exceptionDetails" not in found, found
-        return found["result"].get("value")
+        answer = self.send("Runtime.evaluate", expression=expression, returnByValue=True)
+        assert "exceptionDetails" not in answer, answer
+        return answer["result"].get("value")
 
     def press(self, key, code):
-        text = {"Enter": "\r", " ": " "}.get(key, "")
-        down = {"key": key, "windowsVirtualKeyCode": code, **({"text": text} if text else {})}
-        self.send("Input.dispatchKeyEvent", type="keyDown", **down)
-        self.send("Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=code)
+        text = {"Enter": {"text": "\r"}, " ": {"text": " "}}.get(key, {})
+        event = {"key": key, "windowsVirtualKeyCode": code}
+        self.send("Input.dispatchKeyEvent", type="keyDown", **event, **text)
+        self.send("Input.dispatchKeyEvent", type="keyUp", **event)
 
     def screenshot(self, path):
         """The whole page as a PNG."""
-        found = self.send("Page.captureScreenshot", captureBeyondViewport=True)
-        Path(path).write_bytes(base64.b64decode(found["data"]))
+        answer = self.send("Page.captureScreenshot", captureBeyondViewport=True)
+        Path(path).write_bytes(base64.b64decode(answer["data"]))
 
     def print(self, path):
         """The page as a PDF."""
-        found = self.send("Page.printToPDF", printBackground=True, preferCSSPageSize=True)
-        Path(path).write_bytes(base64.b64decode(found["data"]))
+        answer = self.send("Page.printToPDF", printBackground=True, preferCSSPageSize=True)
+        Path(path).write_bytes(base64.b64decode(answer["data"]))

@@ -36,7 +36,7 @@ _LETTER, _HANDLE, _GAP = 0.6, 1.8, 1.2
 _COLORBAR = 0.6  # inches that a colour bar takes
 _SMALL = 7.0
 
-_RC: dict[str, Any] = {
+_RC: dict[Any, Any] = {
     "font.size": 8.0,
     "axes.labelsize": 8.0,
     "axes.titlesize": 8.0,
@@ -69,7 +69,7 @@ _RC: dict[str, Any] = {
 @contextmanager
 def styled(**more: Any) -> Iterator[None]:
     """Sizes and colours for artists that are created meanwhile; ``more`` are other rcParams."""
-    with matplotlib.rc_context({**_RC, **more}):
+    with matplotlib.rc_context(_RC | more):
         yield
 
 
@@ -121,8 +121,8 @@ def legend_above(ax: Axes, handles: Sequence[Artist], whole: bool = False, ncols
         # A legend of the axes that is wider than they are would push the colour bar away.
         figure.legend(handles=list(handles), ncols=ncols, loc="outside upper center")
     else:
-        where = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0)}
-        ax.legend(handles=list(handles), ncols=ncols, **where)
+        above = (0.5, 1.0)
+        ax.legend(handles=list(handles), ncols=ncols, loc="lower center", bbox_to_anchor=above)
 
 
 def _legend_width(handles: Sequence[Artist], ncols: int) -> float:

@@ -110,7 +110,7 @@ def _data(table: LabelledTable) -> dict[str, Any]:
             (f"{counts.sum():,}", "labels in all"),
             (f"{counts[-1].sum():,}", f"of them trusted (level “{levels[-1]}”)"),
             (f"{len(classes)}", "classes"),
-            (f"{n_features:,}", "features"),
+            (f"{n_features:,}", "feature" if n_features == 1 else "features"),
         ],
         "levels": Table(
             (Head("Level", words=True), Head("Labels"), *map(Head, shorten_all(classes, 30))),

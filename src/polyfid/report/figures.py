@@ -33,8 +33,8 @@ _VARIABLES = {
 }
 #: Every colour of the page that is drawn, as CSS: dark pages have other values for the variables.
 _CSS = {
-    to_hex(colour): f"color-mix(in srgb, var(--map-high) {100 * share:.0f}%, var(--map-low))"
-    for colour, share in zip(MAP.colors, np.linspace(0.0, 1.0, MAP.N), strict=True)
+    to_hex(MAP(share)): f"color-mix(in srgb, var(--map-high) {100 * share:.0f}%, var(--map-low))"
+    for share in np.linspace(0.0, 1.0, MAP.N)
 } | {colour: f"var(--{name})" for colour, name in _VARIABLES.items()}
 
 

@@ -1,0 +1,167 @@
+"""What a fitted model has learnt: links, contributions, differences of levels, relevance."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+from two_levels import fitted, two_levels
+
+from polyfid import MultiFidelityClassifier, stack_levels
+from polyfid.inspection import (
+    _both_positive,
+    feature_relevance,
+    level_contributions,
+    level_difference,
+    level_links,
+)
+from polyfid.kernels import RBF
+
+
+@pytest.fixture(scope="module")
+def plane():
+    X, y, fidelity = two_levels()
+    return fitted(X, y, fidelity), X
+
+
+@pytest.fixture(scope="module")
+def averaged():
+    X, y, fidelity = two_levels(n=(24, 14))
+    return MultiFidelityClassifier(random_state=0).fit(X, y, fidelity=fidelity), X
+
+
+@pytest.fixture(scope="module")
+def three():
+    X, y, fidelity = two_levels(n_classes=3)
+    return fitted(X, y, fidelity), X
+
+
+# ------------------------------------------------------------------- differences
+
+
+@pytest.mark.parametrize(
+    ("name", "tolerance"), [("plane", 0.015), ("averaged", 0.015), ("three", 0.03)]
+)
+def test_levels_differ_as_often_as_in_samples(name, tolerance, request):
+    model, X = request.getfixturevalue(name)
+    x = X[:4] + 0.1
+    levels = np.repeat(["crowd", "gold"], 4)
+    samples = model.sample_latent(np.concatenate([x, x]), 40000, fidelity=levels, random_state=0)
+    predicted = samples.argmax(axis=-1) if samples.ndim == 3 else samples > 0
+    expected = (predicted[:4] != predicted[4:]).mean(axis=1)
+    probability = level_difference(model, x, 0, 1, 1).probability
+    np.testing.assert_allclose(probability, expected, atol=tolerance)
+
+
+def test_delta_has_the_joint_moments_of_the_model(plane):
+    model, X = plane
+    x = X[:4] + 0.1
+    mean, covariance = model.latent_mean_and_covariance(
+        np.concatenate([x, x]), np.repeat(["crowd", "gold"], 4)
+    )
+    mix = np.concatenate([-model.rho_[0] * np.eye(4), np.eye(4)], axis=1)
+    difference = level_difference(model, x, 0, 1, 1)
+    np.testing.assert_allclose(difference.delta_mean, mix @ mean)
+    np.testing.assert_allclose(difference.delta_sd**2, np.diagonal(mix @ covariance @ mix.T))
+
+
+def test_delta_between_levels_that_are_not_neighbours():
+    X = np.random.default_rng(0).uniform(-1, 1, (60, 2))
+    y = X[:, 0] > 0
+    parts = {name: (X[k::3], y[k::3]) for k, name in enumerate(["bots", "crowd", "gold"])}
+    X, y, fidelity = stack_levels(parts)
+    model = MultiFidelityClassifier(4.0 * RBF(), rho=[0.5, 0.8], optimizer=None)
+    model.fit(X, y, fidelity=fidelity)
+    bots, gold = (model.latent_mean_and_variance(X[:5], name)[0] for name in ("bots", "gold"))
+    difference = level_difference(model, X[:5], 0, 2, 1)
+    np.testing.assert_allclose(difference.delta_mean, gold - 0.4 * bots)
+
+
+@pytest.mark.parametrize("r", [-1 + 1e-12, -0.6, 0.0, 0.6, 1 - 1e-12])
+def test_probability_that_both_are_positive(r):
+    a, b = np.array([0.0, 0.5, -1.0, 2.0, 0.0]), np.array([0.0, -0.7, -0.2, 2.0, 1.0])
+    u, v = np.random.default_rng(0).standard_normal((2, 200000))
+    w = r * u + np.sqrt(1 - r * r) * v
+    expected = [((p + u > 0) & (q + w > 0)).mean() for p, q in zip(a, b, strict=True)]
+    np.testing.assert_allclose(_both_positive(a, b, np.full(5, r)), expected, atol=0.005)
+
+
+# ----------------------------------------------------------- links, contributions
+
+
+def test_links_without_tuning_are_the_values_given(plane):
+    ((link,),) = level_links(plane[0])
+    assert link.rho == pytest.approx(0.5)
+    assert link.rho_interval == pytest.approx((0.5, 0.5))
+    assert link.correlation == pytest.approx(0.5 * 9 / np.sqrt(9 * (0.25 * 9 + 9)))
+
+
+def test_tuned_links_come_with_intervals():
+    model = fitted(*two_levels(), kernel=1.0 * RBF(), optimizer="lbfgs", random_state=0)
+    ((link,),) = level_links(model)
+    assert link.rho == pytest.approx(model.rho_[0])
+    assert link.rho_interval[0] < link.rho < link.rho_interval[1]
+    low, high = link.correlation_interval
+    assert -1 <= low <= link.correlation <= high <= 1
+
+
+def test_many_length_scales_are_no_reason_to_leave_intervals_out():
+    rng = np.random.RandomState(0)
+    x = rng.normal(size=(60, 18))
+    level = np.repeat(["low", "high"], 30)
+    y = x[:, 0] + np.where(level == "low", 0.5, 0.1) * rng.normal(size=60) > 0
+    model = MultiFidelityClassifier(
+        1.0 * RBF(ard=True), levels=["low", "high"], n_restarts=0, max_iter=20
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that 20 steps are few
+        model.fit(x, y, fidelity=level)
+    ((link,),) = level_links(model)
+    assert link.rho_interval[0] < link.rho < link.rho_interval[1]
+
+
+def test_links_of_structures_are_averaged_by_weight(averaged):
+    model, _ = averaged
+    ((link,),) = level_links(model)
+    assert len(link.rho_each) == len(model.structures_) > 1
+    assert link.rho == pytest.approx(sum(s.weight * s.rho[0] for s in model.structures_))
+
+
+def test_links_of_unordered_sources():
+    model = fitted(*two_levels(), coupling="coregional")
+    A = model._fits[0].prior.loadings
+    joint = 9.0 * A @ A.T
+    assert level_links(model)[0][0].rho == pytest.approx(joint[0, 1] / joint[0, 0])
+
+
+def test_contributions_are_drops_of_the_posterior_variance(plane):
+    model, X = plane
+    crowd, gold, rest = level_contributions(model, X)[0]
+    assert crowd + gold + rest == pytest.approx(1.0)
+    assert min(crowd, gold, rest) > 0
+    variance = model.latent_mean_and_variance(X)[1]
+    assert rest == pytest.approx(variance.mean() / (0.25 * 9 + 9))
+
+
+def test_labels_of_an_unrelated_level_contribute_nothing():
+    model = fitted(*two_levels(), rho=0.0)
+    assert level_contributions(model)[0, 0] == pytest.approx(0.0, abs=1e-12)
+    assert level_links(model)[0][0].correlation == 0.0
+
+
+def test_contributions_with_learnt_label_noise():
+    X, y, fidelity = two_levels(n=(30, 14))
+    model = MultiFidelityClassifier(1.0 * RBF(), label_noise="fidelity", max_iter=30)
+    assert np.isfinite(level_contributions(model.fit(X, y, fidelity=fidelity))).all()
+
+
+def test_columns_of_one_feature_are_permuted_together():
+    x = np.random.RandomState(0).normal(size=(80, 3))
+    X = pd.DataFrame({"a": x[:, 0], "same": x[:, 0], "b": x[:, 1], "noise": x[:, 2]})
+    model = LogisticRegression(C=100.0).fit(X, x[:, 0] + 0.3 * x[:, 1] > 0)
+    groups = [slice(0, 2), slice(2, 3), slice(3, 4)]
+    together, b, noise = feature_relevance(model, X, groups)
+    alone = feature_relevance(model, X, [slice(0, 1)])[0]
+    assert 1.0 > together > alone > 0.0
+    assert together > b > noise >= 0.0
