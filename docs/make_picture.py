@@ -12,15 +12,18 @@ import matplotlib.pyplot as plt
 
 from polyfid import MultiFidelityClassifier, TrustedOnly, stack_levels
 
-
-def feasible(X: np.ndarray) -> np.ndarray:
-    """The truth: a curved region."""
-    return X[:, 1] < 1.1 * np.sin(2.1 * X[:, 0]) + 0.3
+SIDE = np.linspace(-2.4, 2.4, 121)
+BLUE, RED, GREY = "#2166ac", "#b2182b", "#333333"
 
 
-def simulated(X: np.ndarray) -> np.ndarray:
+def boundary(x: np.ndarray) -> np.ndarray:
+    """The truth: points below this curve are feasible."""
+    return 1.1 * np.sin(2.1 * x) + 0.3
+
+
+def simulated_boundary(x: np.ndarray) -> np.ndarray:
     """What a cheap simulator says: the boundary is shifted and bent."""
-    return X[:, 1] < 1.0 * np.sin(2.1 * X[:, 0] + 0.4) - 0.1
+    return 1.0 * np.sin(2.1 * x + 0.4) - 0.1
 
 
 def main() -> None:
@@ -28,60 +31,42 @@ def main() -> None:
     rng = np.random.RandomState(3)
     X_cheap, X_trusted = rng.uniform(-2.4, 2.4, (220, 2)), rng.uniform(-2.4, 2.4, (16, 2))
     flips = rng.uniform(size=len(X_cheap)) < 0.08
+    simulated = X_cheap[:, 1] < simulated_boundary(X_cheap[:, 0])
+    trusted = X_trusted[:, 1] < boundary(X_trusted[:, 0])
     X, y, fidelity = stack_levels(
-        {
-            "simulation": (X_cheap, simulated(X_cheap) ^ flips),
-            "experiment": (X_trusted, feasible(X_trusted)),
-        }
+        {"simulation": (X_cheap, simulated ^ flips), "experiment": (X_trusted, trusted)}
     )
-    both = MultiFidelityClassifier().fit(X, y, fidelity=fidelity)
-    alone = TrustedOnly(MultiFidelityClassifier()).fit(X, y, fidelity=fidelity)
+    grid = np.stack(np.meshgrid(SIDE, SIDE), axis=-1).reshape(-1, 2)
+    truth = grid[:, 1] < boundary(grid[:, 0])
 
-    side = np.linspace(-2.4, 2.4, 121)
-    grid = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
-    truth = feasible(grid)
-    plt.rcParams.update({"font.size": 9, "axes.titlesize": 9.5, "font.family": "DejaVu Sans"})
+    plt.rcParams.update({"font.size": 9, "axes.titlesize": 9.5})
     figure, axes = plt.subplots(1, 3, figsize=(9.2, 3.35), sharey=True, layout="constrained")
-    panels = [
-        ("220 cheap labels, 16 trusted ones", None),
-        ("GP on the trusted labels alone", alone),
-        ("polyfid, both together", both),
-    ]
-    image = None
-    for ax, (title, model) in zip(axes, panels, strict=True):
-        if model is None:
-            for value, colour, name in ((True, "#2166ac", "feasible"), (False, "#b2182b", "not")):
-                chosen = (fidelity == "simulation") & (y == value)
-                ax.scatter(*X[chosen].T, s=9, c=colour, alpha=0.45, lw=0, label=f"simulated {name}")
-        else:
-            p = model.predict_proba(grid)[:, 1].reshape(len(side), -1)
-            right = np.mean((p.ravel() > 0.5) == truth)
-            image = ax.imshow(
-                p, origin="lower", extent=(-2.4, 2.4, -2.4, 2.4), cmap="RdBu", vmin=0, vmax=1
-            )
-            ax.contour(side, side, p, levels=[0.5], colors="black", linewidths=1.6)
-            title = f"{title}: {right:.0%} right"
-        for value, marker, name in ((True, "o", "feasible"), (False, "X", "not")):
-            chosen = (fidelity == "experiment") & (y == value)
-            face = "#2166ac" if value else "#b2182b"
-            style = {"s": 46, "marker": marker, "c": face, "ec": "white", "lw": 1}
-            ax.scatter(*X[chosen].T, **style, label=f"experiment {name}")
-        shown = truth.reshape(len(side), -1).astype(float)
-        ax.contour(side, side, shown, levels=[0.5], colors="#333333", linestyles="--", linewidths=1)
-        ax.set(title=title, xticks=[], yticks=[], aspect="equal")
-        ax.set(xlim=(-2.4, 2.4), ylim=(-2.4, 2.4))
-    handles, names = axes[0].get_legend_handles_labels()
-    handles.append(plt.Line2D([], [], color="#333333", ls="--", lw=1))
-    handles.append(plt.Line2D([], [], color="black", lw=1.6))
-    figure.legend(
-        handles,
-        [*names, "true boundary", "predicted boundary"],
-        loc="outside lower center",
-        ncols=6,
-        frameon=False,
-        fontsize=8,
-        handletextpad=0.4,
-    )
+    axes[0].set_title("220 cheap labels, 16 trusted ones")
+    for value, colour, name in ((True, BLUE, "feasible"), (False, RED, "not")):
+        chosen = X[(fidelity == "simulation") & (y == value)]
+        axes[0].scatter(*chosen.T, s=9, c=colour, alpha=0.45, lw=0, label=f"simulated {name}")
+    for ax, title, model in (
+        (axes[1], "GP on the trusted labels alone", TrustedOnly(MultiFidelityClassifier())),
+        (axes[2], "polyfid, both together", MultiFidelityClassifier()),
+    ):
+        p = model.fit(X, y, fidelity=fidelity).predict_proba(grid)[:, 1]
+        ax.set_title(f"{title}: {np.mean((p > 0.5) == truth):.0%} right")
+        p = p.reshape(len(SIDE), -1)
+        colours = {"cmap": "RdBu", "vmin": 0, "vmax": 1, "shading": "gouraud"}
+        image = ax.pcolormesh(SIDE, SIDE, p, **colours)
+        ax.contour(SIDE, SIDE, p, levels=[0.5], colors="black", linewidths=1.6)
+    for ax in axes:
+        for value, marker, colour, name in (
+            (True, "o", BLUE, "feasible"),
+            (False, "X", RED, "not"),
+        ):
+            look = {"s": 46, "marker": marker, "c": colour, "ec": "white", "lw": 1}
+            ax.scatter(*X_trusted[trusted == value].T, **look, label=f"experiment {name}", zorder=3)
+        ax.plot(SIDE, boundary(SIDE), color=GREY, ls="--", lw=1, label="true boundary")
+        ax.set(xticks=[], yticks=[], aspect="equal", xlim=(-2.4, 2.4), ylim=(-2.4, 2.4))
+    handles, _ = axes[0].get_legend_handles_labels()
+    handles.append(plt.Line2D([], [], color="black", lw=1.6, label="predicted boundary"))
+    figure.legend(handles=handles, loc="outside lower center", ncols=6, frameon=False, fontsize=8)
     figure.colorbar(image, ax=axes, shrink=0.8, pad=0.01, label="P(feasible)")
     figure.savefig(Path(__file__).with_name("picture.png"), dpi=130)
 

@@ -16,26 +16,10 @@ from numpy.typing import NDArray
 from polyfid.arrays import Array
 from polyfid.estimator.classifier import MultiFidelityClassifier
 from polyfid.inspection import find_class, find_levels, level_difference
+from polyfid.plots import style
 from polyfid.plots.feasibility import Z
 from polyfid.plots.slices import FeatureGrid, FeatureTable
-from polyfid.plots.style import (
-    INK,
-    LEGEND_LETTERS,
-    MAP,
-    SHADE,
-    draw_colorbar,
-    draw_map,
-    hatch_entry,
-    hatch_where,
-    label,
-    label_all,
-    legend_above,
-    line_entry,
-    round_steps,
-    small_text,
-    styled,
-    take_axes,
-)
+from polyfid.plots.style import INK, LEGEND_LETTERS, MAP, SHADE
 
 _QUANTITIES = ("probability", "mean", "sd")
 _LONGEST_LABEL = 30  # letters that fit beside a panel
@@ -177,8 +161,8 @@ class DiscrepancyDisplay:
         quantities = [show] if isinstance(show, str) else list(show)
         if not quantities or not set(quantities) <= set(_QUANTITIES):
             raise ValueError(f"show must be among {list(_QUANTITIES)}, got {show!r}")
-        with styled():
-            axes = take_axes(ax, len(quantities), 2.2 if len(self.values) == 1 else 2.7)
+        with style.styled():
+            axes = style.take_axes(ax, len(quantities), 2.2 if len(self.values) == 1 else 2.7)
             self.axes_, self.ax_ = np.array(axes, dtype=object), axes[0]
             self.figure_ = self.ax_.get_figure(root=True)  # type: ignore[assignment]
             for one, quantity in zip(axes, quantities, strict=True):
@@ -189,7 +173,7 @@ class DiscrepancyDisplay:
         by_name = zip(_QUANTITIES, (self.probability, self.delta_mean, self.delta_sd), strict=True)
         values = dict(by_name)[quantity]
         steps, text = self._steps(quantity), self._label(quantity)
-        names = label_all(self.axis_names)
+        names = style.label_all(self.axis_names)
         if len(self.values) == 1:
             entries = self._draw_curve(ax, quantity, values, steps)
             names.append(text)
@@ -198,13 +182,13 @@ class DiscrepancyDisplay:
         else:
             entries = self._draw_map(ax, quantity, values, steps, text)
         ax.set(xlabel=names[0], ylabel=names[1])
-        small_text(ax)
-        legend_above(ax, entries)
+        style.small_text(ax)
+        style.legend_above(ax, entries)
 
     def _label(self, quantity: str) -> str:
         if quantity != "probability":
-            return f"{quantity} of delta ({label(self.target, LEGEND_LETTERS)})"
-        lower, upper = label_all(self.levels)
+            return f"{quantity} of delta ({style.label(self.target, LEGEND_LETTERS)})"
+        lower, upper = style.label_all(self.levels)
         text = f"P({upper} differs from {lower})"
         return text if len(text) <= _LONGEST_LABEL else "P(levels differ)"
 
@@ -213,9 +197,9 @@ class DiscrepancyDisplay:
         if quantity == "probability":
             return np.linspace(0.0, 1.0, 11)
         if quantity == "sd":
-            return round_steps(0.0, float(self.delta_sd.max()) or 1.0)
+            return style.round_steps(0.0, float(self.delta_sd.max()) or 1.0)
         reach = float(np.abs(self.delta_mean).max()) or 1.0
-        return round_steps(-reach, reach)
+        return style.round_steps(-reach, reach)
 
     @property
     def _zero_margin(self) -> Array:
@@ -226,15 +210,15 @@ class DiscrepancyDisplay:
         self, ax: Axes, quantity: str, values: Array, steps: Array, text: str
     ) -> list[Artist]:
         x, y = self.values
-        draw_map(ax, x, y, values, steps, text)
+        style.draw_map(ax, x, y, values, steps, text)
         entries: list[Artist] = []
         contour = {"probability": (0.5, "P = 0.5"), "mean": (0.0, "delta = 0")}.get(quantity)
         if contour is not None and values.min() < contour[0] < values.max():
             ax.contour(x, y, values, levels=[contour[0]], colors=INK, linewidths=1.4)
-            entries.append(line_entry(contour[1]))
+            entries.append(style.line_entry(contour[1]))
         if quantity == "mean" and self._zero_margin.max() > 0.0:
-            hatch_where(ax, x, y, self._zero_margin)
-            entries.append(hatch_entry("may be zero (95 %)"))
+            style.hatch_where(ax, x, y, self._zero_margin)
+            entries.append(style.hatch_entry("may be zero (95 %)"))
         return entries
 
     def _draw_points(
@@ -257,7 +241,7 @@ class DiscrepancyDisplay:
             marks = ax.scatter(x, y, s=size, c=values[at], marker=marker, label=name, **look)
             if name and len(at):
                 entries.append(marks)
-        draw_colorbar(ax, marks, text)
+        style.draw_colorbar(ax, marks, text)
         return entries
 
     def _draw_curve(self, ax: Axes, quantity: str, values: Array, steps: Array) -> list[Artist]:
@@ -272,4 +256,4 @@ class DiscrepancyDisplay:
             x, values - reach, values + reach, color=SHADE, lw=0, label="95 % band"
         )
         ax.axhline(0.0, color=INK, linestyle=":", linewidth=0.8)
-        return [line_entry("mean", width=1.3), band]
+        return [style.line_entry("mean", width=1.3), band]

@@ -17,24 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 from polyfid.arrays import Array
 from polyfid.inspection import find_class
 from polyfid.model.logistic import expected_sigmoid
+from polyfid.plots import style
 from polyfid.plots.slices import FeatureGrid, FeatureTable, LabelledPoints
-from polyfid.plots.style import (
-    HATCH,
-    INK,
-    LEGEND_LETTERS,
-    PAPER,
-    SHADE,
-    draw_map,
-    hatch_entry,
-    hatch_where,
-    label,
-    label_all,
-    legend_above,
-    line_entry,
-    small_text,
-    styled,
-    take_axes,
-)
+from polyfid.plots.style import HATCH, INK, LEGEND_LETTERS, PAPER, SHADE
 
 #: A 95 % band reaches so many standard deviations of the latent function to either side.
 Z = 1.96
@@ -160,13 +145,13 @@ class FeasibilityDisplay:
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw it, on the axes given or in a new figure."""
-        with styled():
-            (self.ax_,) = take_axes(ax, 1, 3.3 if len(self.values) == 2 else 2.6)
+        with style.styled():
+            (self.ax_,) = style.take_axes(ax, 1, 3.3 if len(self.values) == 2 else 2.6)
             self.figure_ = self.ax_.get_figure(root=True)  # type: ignore[assignment]
             entries = self._draw_curve() if len(self.values) == 1 else self._draw_map()
-            self.ax_.set_xlabel(label_all(self.feature_names)[0])
-            small_text(self.ax_)
-            legend_above(self.ax_, entries, whole=ax is None)
+            self.ax_.set_xlabel(style.label_all(self.feature_names)[0])
+            style.small_text(self.ax_)
+            style.legend_above(self.ax_, entries, whole=ax is None)
         return self
 
     @property
@@ -178,22 +163,22 @@ class FeasibilityDisplay:
 
     @property
     def _label(self) -> str:
-        return f"P({label(self.target, LEGEND_LETTERS)})"
+        return f"P({style.label(self.target, LEGEND_LETTERS)})"
 
     def _draw_map(self) -> list[Artist]:
         ax, (x, y), p, margin = self.ax_, self.values, self.probability, self._margin
-        bar = draw_map(ax, x, y, p, np.linspace(0.0, 1.0, 11), self._label)
+        bar = style.draw_map(ax, x, y, p, np.linspace(0.0, 1.0, 11), self._label)
         entries: list[Artist] = []
         if p.min() < 0.5 < p.max():
             ax.contour(x, y, p, levels=[0.5], colors=INK, linewidths=1.6)
             bar.ax.axhline(0.5, color=INK, linewidth=1.6)
-            entries.append(line_entry(f"{self._label} = 0.5", width=1.6))
+            entries.append(style.line_entry(f"{self._label} = 0.5", width=1.6))
         if margin is not None and margin.max() > 0.0:
-            hatch_where(ax, x, y, margin)
-            entries.append(hatch_entry("uncertain boundary"))
+            style.hatch_where(ax, x, y, margin)
+            entries.append(style.hatch_entry("uncertain boundary"))
         if self.points is not None:
             entries += self.points.draw(ax, self.points.x, self.target, self.other)
-        ax.set_ylabel(label_all(self.feature_names)[1])
+        ax.set_ylabel(style.label_all(self.feature_names)[1])
         return entries
 
     def _draw_curve(self) -> list[Artist]:
@@ -207,7 +192,7 @@ class FeasibilityDisplay:
             look: dict[str, Any] = {"facecolor": PAPER, "edgecolor": INK, "lw": 0.5}
             where = (margin > 0.0).tolist()
             ax.fill_between(x, 0.47, 0.53, where=where, hatch=HATCH, zorder=1.5, **look)
-            entries.append(hatch_entry("uncertain boundary"))
+            entries.append(style.hatch_entry("uncertain boundary"))
         room = 0.0
         if self.points is not None:
             # Above and below the curve, one line per level, the most trusted nearest to it.

@@ -17,21 +17,10 @@ from numpy.typing import NDArray
 
 from polyfid.arrays import Array
 from polyfid.estimator.classifier import MultiFidelityClassifier
-from polyfid.inspection import Link, check_levels, level_contributions, level_links
+from polyfid.inspection import Link, level_contributions, level_links
+from polyfid.plots import style
 from polyfid.plots.slices import FeatureTable
-from polyfid.plots.style import (
-    INK,
-    LEGEND_LETTERS,
-    MAP,
-    PAPER,
-    SHADE,
-    WIDTH,
-    label_all,
-    legend_above,
-    small_text,
-    styled,
-    take_axes,
-)
+from polyfid.plots.style import INK, LEGEND_LETTERS, MAP, PAPER, SHADE, WIDTH
 
 #: Hatches of the bars of levels, most trusted first.
 _HATCHES = ("", "////", "----", "xxxx", "||||")
@@ -119,36 +108,35 @@ class TrustDisplay:
             For rho, correlation and contributions; by default those of a new figure, 3.4 inches
             wide.
         """
-        check_levels(model)
+        links = level_links(model)
+        x = None if X is None else FeatureTable.read(model, X).x
         display = cls(
             levels=model.levels_,
-            links=level_links(model),
-            contributions=level_contributions(
-                model, None if X is None else FeatureTable.read(model, X).x
-            ),
+            links=links,
+            contributions=level_contributions(model, x),
             classes=tuple(model.classes_.tolist()) if len(model.classes_) > 2 else (),
         )
         return display.plot(ax)
 
     def plot(self, ax: Sequence[Axes] | None = None) -> Self:
         """Draw it, on three axes given or in a new figure."""
-        with styled():
+        with style.styled():
             if ax is None:
                 figure = plt.figure(figsize=(WIDTH, 1.0), layout="constrained")
                 axes = trust_axes(figure, len(self.links), len(self.levels))
             else:
-                axes = take_axes(ax, 3, 0.0)
+                axes = style.take_axes(ax, 3, 0.0)
             self.axes_, self.ax_ = np.array(axes, dtype=object), axes[0]
             self.figure_ = self.ax_.get_figure(root=True)  # type: ignore[assignment]
             self._draw_links(axes[0], axes[1], whole=ax is None)
             self._draw_contributions(axes[2])
             for one in axes:
-                small_text(one)
+                style.small_text(one)
         return self
 
     def _named_links(self) -> list[tuple[str, Link]]:
         """Rows of the upper panels from the top: one per step between levels and binary model."""
-        levels, classes = (label_all(n, _TICK_LETTERS) for n in (self.levels, self.classes))
+        levels, classes = (style.label_all(n, _TICK_LETTERS) for n in (self.levels, self.classes))
         named = []
         for t, (lower, upper) in enumerate(pairwise(levels)):
             for k, links in enumerate(self.links):
@@ -183,13 +171,13 @@ class TrustDisplay:
                 Line2D([], [], color=INK, marker="D", ms=4, lw=1.2, label="average, 95 %"),
                 Line2D([], [], **mark, mfc=SHADE, label="structures, by weight"),
             ]
-            legend_above(left, entries, whole)
+            style.legend_above(left, entries, whole)
 
     def _draw_contributions(self, ax: Axes) -> None:
         n = len(self.levels)
         places = -np.arange(len(self.contributions), dtype=float)
         start = np.zeros(len(places))
-        names = [*label_all(self.levels, LEGEND_LETTERS), "unexplained"]
+        names = [*style.label_all(self.levels, LEGEND_LETTERS), "unexplained"]
         entries = []
         for k in (*range(n - 1, -1, -1), n):  # most trusted first, as shares are counted
             share = self.contributions[:, k]
@@ -207,6 +195,6 @@ class TrustDisplay:
             start = start + share
         ax.set(xlim=(0.0, 1.0), ylim=(places[-1] - 0.5, 0.5))
         ax.set_xticks([0.0, 0.25, 0.5, 0.75, 1.0], ["0", "25", "50", "75", "100 %"])
-        ax.set_yticks(places if self.classes else [], label_all(self.classes, _TICK_LETTERS))
+        ax.set_yticks(places if self.classes else [], style.label_all(self.classes, _TICK_LETTERS))
         ax.set_xlabel("explained by the labels of each level")
-        legend_above(ax, entries, ncols=3)
+        style.legend_above(ax, entries, ncols=3)
