@@ -183,22 +183,34 @@ def test_feasibility_is_the_probability_of_the_model_at_the_grid(plane):
     assert lower.probability[7, 3] == pytest.approx(expected)
 
 
-def test_feasibility_of_the_first_class_is_the_complement(plane):
+def test_maps_of_the_first_of_two_classes_are_complements(plane):
     model, X, *_ = plane
-    no = FeasibilityDisplay.from_estimator(model, X, target=0, grid_resolution=8)
-    yes = FeasibilityDisplay.from_estimator(model, X, target=1, grid_resolution=8)
+    no, yes = (
+        FeasibilityDisplay.from_estimator(model, X, target=k, grid_resolution=8) for k in (0, 1)
+    )
     np.testing.assert_allclose(no.probability, 1 - yes.probability)
     np.testing.assert_allclose(no.low, 1 - yes.high)
+    no, yes = (
+        DiscrepancyDisplay.from_estimator(model, X, target=k, grid_resolution=5) for k in (0, 1)
+    )
+    np.testing.assert_allclose(no.delta_mean, -yes.delta_mean)
+    np.testing.assert_allclose(no.delta_sd, yes.delta_sd)
+    np.testing.assert_allclose(no.probability, yes.probability)
 
 
-def test_feasibility_of_three_classes_has_the_probability_within_its_band():
-    X, y, fidelity = two_levels(n_classes=3)
+@pytest.mark.parametrize(("n_features", "n_classes"), [(1, 2), (1, 3), (2, 3)])
+def test_the_probability_is_within_its_band(n_features, n_classes):
+    X, y, fidelity = two_levels(n_features, n_classes)
     model = fitted(X, y, fidelity)
-    display = FeasibilityDisplay.from_estimator(model, X, y, fidelity, target=1, grid_resolution=15)
-    point = [[display.values[0][4], display.values[1][9]]]
-    assert display.probability[9, 4] == pytest.approx(model.predict_proba(point)[0, 1])
+    display = FeasibilityDisplay.from_estimator(model, X, y, fidelity, target=1)
     assert (display.low <= display.probability).all()
     assert (display.probability <= display.high).all()
+    point = [[values[4] for values in display.values]]
+    expected = model.predict_proba(point)[0, 1]
+    assert display.probability[(4,) * n_features] == pytest.approx(expected)
+    if n_features == 1:
+        assert display.probability.shape == (200,)
+        assert display.ax_.get_ylabel() == "P(1)"
 
 
 @pytest.mark.parametrize("others", ["median", "average", np.linspace(-1, 1, 8)])
@@ -208,22 +220,12 @@ def test_other_features_are_fixed_or_averaged(others):
     display = FeasibilityDisplay.from_estimator(
         model, X, features=(0, 7), others=others, grid_resolution=6
     )
-    rows = np.tile(others, (1, 1)) if not isinstance(others, str) else np.median(X, axis=0)[None]
-    if isinstance(others, str) and others == "average":
-        rows = X[np.random.RandomState(0).permutation(len(X))[:40]]
-    rows = rows.copy()
+    sample = np.random.RandomState(0).permutation(len(X))[:40]
+    rows = {"median": np.median(X, axis=0)[None], "average": X[sample]}.get(str(others), [others])
+    rows = np.array(rows)
     rows[:, [0, 7]] = display.values[0][2], display.values[1][4]
     expected = model.predict_proba(rows)[:, 1].mean()
     assert display.probability[4, 2] == pytest.approx(expected)
-
-
-def test_one_feature_is_a_curve():
-    X, y, fidelity = two_levels(n_features=1)
-    display = FeasibilityDisplay.from_estimator(fitted(X, y, fidelity), X, y, fidelity)
-    assert display.probability.shape == (200,)
-    assert (display.low <= display.probability).all()
-    assert (display.probability <= display.high).all()
-    assert display.ax_.get_ylabel() == "P(1)"
 
 
 def test_feasibility_marks_points_by_level_and_class(plane):
@@ -309,15 +311,6 @@ def test_levels_differ_where_the_crowd_is_wrong(plane):
     assert display.probability[clear & (x1 > 1)].mean() > 0.7
     assert display.probability[clear & (x1 < -1)].mean() < 0.3
     assert ((display.probability >= 0) & (display.probability <= 1)).all()
-
-
-def test_delta_changes_sign_with_the_class(plane):
-    model, X, *_ = plane
-    yes = DiscrepancyDisplay.from_estimator(model, X, grid_resolution=5)
-    no = DiscrepancyDisplay.from_estimator(model, X, target=0, grid_resolution=5)
-    np.testing.assert_allclose(no.delta_mean, -yes.delta_mean)
-    np.testing.assert_allclose(no.delta_sd, yes.delta_sd)
-    np.testing.assert_allclose(no.probability, yes.probability)
 
 
 def test_principal_components_show_the_rows_themselves():

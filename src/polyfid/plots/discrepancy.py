@@ -224,15 +224,15 @@ class DiscrepancyDisplay:
     def _draw_points(
         self, ax: Axes, quantity: str, values: Array, steps: Array, text: str
     ) -> list[Artist]:
-        groups = [(np.ones(len(values), dtype=bool), "o", 9.0, "")]
+        groups = [(np.ones(len(values), dtype=bool), "o", 16.0, "")]
         if quantity == "mean":
             unclear = self._zero_margin > 0.0
             groups = [
-                (unclear, "o", 9.0, "may be zero (95 %)"),
-                (~unclear, "s", 18.0, "not zero (95 %)"),
+                (unclear, "o", 16.0, "may be zero (95 %)"),
+                (~unclear, "s", 24.0, "not zero (95 %)"),
             ]
         order = np.argsort(np.abs(values), kind="stable")  # large values are drawn on top
-        look: dict[str, Any] = {"edgecolors": INK, "linewidths": 0.5}
+        look: dict[str, Any] = {"edgecolors": INK, "linewidths": 0.4}
         look |= {"cmap": MAP, "norm": BoundaryNorm(steps, MAP.N)}
         entries: list[Artist] = []
         for members, marker, size, name in groups:

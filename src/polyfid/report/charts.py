@@ -18,17 +18,12 @@ from polyfid.evaluation import Estimate
 from polyfid.plots.style import GRID, MUTED, PAPER, label_all, legend_above
 from polyfid.report.figures import ACCENT, TONE, add_tip, inline, new_figure
 
-#: Colours of classes, and those of text on them; more classes have no chart.
-CLASS_COLOURS = {
-    "#0072b2": "white",
-    "#e69f00": "#111111",
-    "#009e73": "#111111",
-    "#cc79a7": "#111111",
-    "#56b4e9": "#111111",
-    "#d55e00": "#111111",
-    "#f0e442": "#111111",
-    "#8a8f98": "#111111",
-}
+#: Colours of classes, the same on light and dark pages; more classes have no chart.
+CLASS_COLOURS = (
+    *("#0072b2", "#e69f00", "#009e73", "#cc79a7"),
+    *("#56b4e9", "#d55e00", "#f0e442", "#8a8f98"),
+)
+_LIGHT_TEXT, _DARK_TEXT = "#fefefe", "#111111"  # on the first of them, and on the others
 _LETTERS = 16  # of a name beside a chart
 _QUARTERS = np.linspace(0.0, 1.0, 5)
 
@@ -131,14 +126,15 @@ def shares_chart(
     ax.spines[:].set_visible(False)
     shares = (counts / np.maximum(counts.sum(axis=1, keepdims=True), 1))[::-1]
     start = np.zeros(len(levels))
-    for k, (colour, ink) in zip(range(len(classes)), CLASS_COLOURS.items(), strict=False):
+    for k, colour in zip(range(len(classes)), CLASS_COLOURS, strict=False):
         bars = ax.barh(range(len(levels)), shares[:, k], 0.8, start, color=colour, ec=PAPER)
         for i, (bar, share) in enumerate(zip(bars, shares[:, k], strict=True)):
             n = counts[::-1][i, k]
             add_tip(bar, f"{levels[::-1][i]}, {classes[k]}: {n} rows, {share:.0%}")
             if share > 0.14:
                 middle = start[i] + share / 2
-                ax.text(middle, i, f"{share:.0%}", ha="center", va="center", color=ink, fontsize=7)
+                look = {"color": _LIGHT_TEXT if k == 0 else _DARK_TEXT, "fontsize": 7}
+                ax.text(middle, i, f"{share:.0%}", ha="center", va="center", **look)
         start += shares[:, k]
     ax.set(xlim=(0.0, 1.0), xticks=[])
     names = label_all(classes, 22)

@@ -17,7 +17,7 @@ MOST_MAPS, MOST_STEPS = 4, 3
 #: Nodes of a map along each of two features.
 RESOLUTION = 50
 #: Rows drawn along principal components.
-MOST_POINTS = 500
+MOST_POINTS = 300
 _HEIGHTS = {0: 2.9, 1: 2.4, 2: 3.0}  # inches, by the number of columns of a map
 
 
