@@ -133,7 +133,10 @@ def shares_chart(
             add_tip(bar, f"{levels[::-1][i]}, {classes[k]}: {n} rows, {share:.0%}")
             if share > 0.14:
                 middle = start[i] + share / 2
-                look = {"color": _LIGHT_TEXT if k == 0 else _DARK_TEXT, "fontsize": 7}
+                look: dict[str, Any] = {
+                    "color": _LIGHT_TEXT if k == 0 else _DARK_TEXT,
+                    "fontsize": 7,
+                }
                 ax.text(middle, i, f"{share:.0%}", ha="center", va="center", **look)
         start += shares[:, k]
     ax.set(xlim=(0.0, 1.0), xticks=[])

@@ -112,16 +112,6 @@ def calibration(evaluation: Evaluation) -> dict[str, Any]:
     code = np.array([evaluation.classes.index(v) for v in evaluation.labels.tolist()])
     counts = np.bincount(code, minlength=len(evaluation.classes))
     shown = [1] if len(counts) == 2 else np.argsort(-counts, kind="stable")[:MOST_CLASSES].tolist()
-    errors = [f"{evaluation.scores[m]['calibration_error'].value:.3f} ({m})" for m in (OURS, ALONE)]
-    text = (
-        "Of rows that are predicted with probability 0.8, about eight in ten should turn out so: "
-        "the curve should follow the diagonal. Points are groups of equally many rows with "
-        "95\u00a0% intervals; the bars below show where the predictions lie. "
-        f"Mean distance from the diagonal: {' and '.join(errors)}."
-    )
-    if 1 < len(shown) < len(counts):
-        text += f" The {len(shown)} most frequent of {len(counts)} classes are shown."
-    alone = len(shown) == 1
     figures = []
     for k in sorted(shown):
         curves = [
@@ -131,9 +121,13 @@ def calibration(evaluation: Evaluation) -> dict[str, Any]:
         label = f"Reliability curve of class {shorten(evaluation.classes[k])}"
         probabilities = evaluation.out_of_fold[OURS][:, k]
         drawing = reliability_chart(curves, probabilities, f"reliability-{k}", label)
-        title = f"Probability of “{shorten(evaluation.classes[k], 40)}”"
-        figures.append(Figure(title, drawing, caption=text if alone else ""))
-    return {"text": "" if alone else text, "figures": figures}
+        figures.append(Figure(f"Probability of “{shorten(evaluation.classes[k], 40)}”", drawing))
+    errors = [f"{evaluation.scores[m]['calibration_error'].value:.3f} ({m})" for m in (OURS, ALONE)]
+    return {
+        "errors": " and ".join(errors),
+        "figures": figures,
+        "omitted": max(len(counts) - MOST_CLASSES, 0),
+    }
 
 
 def _reliability_curve(name: str, p: Array, hit: Array) -> ReliabilityCurve:

@@ -15,7 +15,7 @@ from polyfid.report import comparison, maps, rows_to_check
 from polyfid.report.charts import CLASS_COLOURS, bars_chart, shares_chart
 from polyfid.report.figures import page_style
 from polyfid.report.fitted_table import FittedTable
-from polyfid.report.page import Cell, Figure, Head, Table, clean, shorten_all
+from polyfid.report.page import Cell, Head, Table, clean, shorten_all
 from polyfid.tables import LabelledTable
 from polyfid.tabular import TableModel
 
@@ -60,7 +60,7 @@ def compose(
     }
     with page_style():
         contents["data"] = _data(table)
-        contents["features"] = {"relevance": _relevance(fitted), "maps": maps.feasibility(fitted)}
+        contents["features"] = _features(fitted)
         contents["rows"] = rows_to_check.uncertain(fitted)
         if len(table.levels) > 1:
             contents["trust"] = maps.trust(fitted)
@@ -95,14 +95,10 @@ def _data(table: LabelledTable) -> dict[str, Any]:
     by_class = table.counts()
     classes, counts = list(by_class.columns), by_class.to_numpy()
     levels, n_features = shorten_all(table.levels, 30), table.features.shape[1]
-    figures = []
+    shares = None
     if len(classes) <= len(CLASS_COLOURS):
         names = shorten_all(table.levels, 120), shorten_all(classes, 120)
-        drawing = shares_chart(*names, counts, "Shares of the classes at each level")
-        caption = (
-            "Shares differ between levels that were asked about other rows or answer differently."
-        )
-        figures = [Figure("Shares of the classes", drawing, caption=caption)]
+        shares = shares_chart(*names, counts, "Shares of the classes at each level")
     return {
         "lead": f"{_count(len(table.label), 'label')} at {_count(len(levels), 'level')} "
         f"({', '.join(levels)}), {_count(n_features, 'feature')}.",
@@ -119,7 +115,7 @@ def _data(table: LabelledTable) -> dict[str, Any]:
                 for level, row in zip(levels, counts, strict=True)
             ),
         ),
-        "figures": figures,
+        "shares": shares,
     }
 
 
@@ -127,13 +123,12 @@ def _count(n: int, what: str) -> str:
     return f"{n:,} {what}{'s' * (n != 1)}"
 
 
-def _relevance(fitted: FittedTable) -> Figure:
+def _features(fitted: FittedTable) -> dict[str, Any]:
+    """How much each column matters, and maps over those that matter most."""
     names = shorten_all(fitted.relevance, 120)
     shown = dict(list(zip(names, fitted.relevance.values(), strict=True))[:MOST_BARS])
-    caption = (
-        "How far the predicted probabilities move, on average, when the values of a column are "
-        "randomly permuted among the rows."
-    )
-    if len(names) > MOST_BARS:
-        caption += f" The first {MOST_BARS} of {len(names)} columns."
-    return Figure("Relevance", bars_chart(shown, "Relevance of the features"), caption=caption)
+    return {
+        "relevance": bars_chart(shown, "Relevance of the features"),
+        "omitted": len(names) - len(shown),
+        "maps": maps.feasibility(fitted),
+    }

@@ -77,7 +77,8 @@ def inline(figure: Figure, name: str, label: str) -> Markup:
         FigureCanvasSVG(figure).print_svg(file, metadata=dict.fromkeys(("Date", "Creator")))
     body = clean(file.getvalue()).split("</metadata>")[1]
     body = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>", "", body, flags=re.DOTALL)
-    body = re.sub(r"""<g id=(["'])tip:(.*?)\1>""", r"<g><title>\2</title>", body)
+    tip = re.compile(r"""<g id=(["'])tip:(.*?)\1>""", re.DOTALL)
+    body = tip.sub(r"<g><title>\2</title>", body)
     used = set(re.findall(r'(?:xlink:href="#|url\(#)([^")]+)', body))
     tags = (_page_tag(tag, name, used) for tag in re.split(r"(<[^>]*>)", body))
     width, height = 72.0 * figure.get_size_inches()
@@ -87,11 +88,12 @@ def inline(figure: Figure, name: str, label: str) -> Markup:
 
 
 def _page_tag(tag: str, name: str, used: set[str]) -> str:
-    """A tag of an SVG file as one of the page: its identifiers, its colours, few digits."""
+    """A tag of an SVG file as one of the page: its identifiers, its colours, fewer digits."""
     if not tag.startswith("<"):
         return tag if tag.strip() else ""
     tag = re.sub(r' id="([^"]*)"', lambda m: f' id="{name}-{m[1]}"' if m[1] in used else "", tag)
     tag = re.sub(r'(xlink:href="#|url\(#)', rf"\g<1>{name}-", tag)
     tag = re.sub(r"#[0-9a-f]{6}\b", lambda m: _CSS.get(m[0], m[0]), tag)
     tag = re.sub(r" font-family: [^;\"]*;| transform=\"rotate\(-0 [^\"]*\"|\s*\n", "", tag)
-    return re.sub(r"(\.\d\d)\d+", r"\1", tag)
+    long_path = len(tag) > 2000
+    return re.sub(r"(\.\d)\d+" if long_path else r"(\.\d\d)\d+", r"\1", tag)

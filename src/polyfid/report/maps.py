@@ -28,18 +28,12 @@ def trust(fitted: FittedTable) -> dict[str, Any]:
     n_models = len(model.classes_) if len(model.classes_) > 2 else 1
     axes = trust_axes(figure, n_models, len(model.levels_))
     display = TrustDisplay.from_estimator(model, ax=axes)
-    drawing = inline(figure, "trust", "Links between levels and what each contributes")
-    caption = (
-        "rho is the slope with which a level follows the one below it. The bar shows how much the "
-        "labels of each level explain: by which share they reduce the variance of the most "
-        "trusted level, beginning with the most trusted labels."
-    )
     levels = shorten_all(model.levels_, 30)
     has_maps = fitted.map_columns or fitted.x.shape[1] > 1
     return {
         "whom": f"“{levels[0]}”" if len(levels) == 2 else "each level",
         "links": _links(display),
-        "overview": [Figure("Links and contributions", drawing, caption=caption)],
+        "overview": inline(figure, "trust", "Links between levels and what each contributes"),
         "maps": _discrepancies(fitted) if has_maps else [],
     }
 

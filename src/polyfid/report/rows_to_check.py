@@ -41,17 +41,18 @@ def uncertain(fitted: FittedTable) -> dict[str, Any]:
     proba = model.predict_proba(fitted.x.iloc[rows])
     entropy = -(proba * np.log(np.maximum(proba, np.finfo(float).tiny))).sum(axis=1)
     order = np.argsort(-entropy, kind="stable")[:MOST_ROWS]
-    text = "Points " + ("" if all_trusted else "without a trusted label ")
-    text += f"whose trusted label the model is least sure of, of {total} in all"
-    text += f" (a sample of {MOST_POINTS} was searched)" if total > MOST_POINTS else ""
-    text += "." if all_trusted else ": good candidates to label next."
     cells = [
         (_word(table.fidelity[i]), _word(table.label[i]), *_prediction(p, model.classes_))
         for i, p in zip(rows[order], proba[order], strict=True)
     ]
     heads = (Head("Level", words=True), Head("Label there", words=True))
-    listed = _table(fitted, rows[order], heads, cells)
-    return {"uncertain": listed, "uncertain_text": text, "surprising": None}
+    return {
+        "uncertain": _table(fitted, rows[order], heads, cells),
+        "all_trusted": all_trusted,
+        "n_candidates": total,
+        "n_searched": len(rows),
+        "surprising": None,
+    }
 
 
 def surprising(evaluation: Evaluation, fitted: FittedTable) -> dict[str, Any]:
@@ -63,10 +64,6 @@ def surprising(evaluation: Evaluation, fitted: FittedTable) -> dict[str, Any]:
     order = wrong[np.argsort(given[wrong], kind="stable")][:MOST_ROWS]
     if not len(order):
         return {}
-    text = (
-        f"Of {len(proba)} trusted rows, {len(wrong)} have a label that the model, fitted without "
-        "it, did not predict. These are the least expected: errors of the model, or of the label."
-    )
     classes = np.asarray(evaluation.classes, dtype=object)
     cells = [
         (
@@ -78,7 +75,7 @@ def surprising(evaluation: Evaluation, fitted: FittedTable) -> dict[str, Any]:
     ]
     heads = (Head("Trusted label", words=True), Head("Its probability"))
     table = _table(fitted, evaluation.rows[order], heads, cells)
-    return {"surprising": table, "surprising_text": text}
+    return {"surprising": table, "n_trusted": len(proba), "n_wrong": len(wrong)}
 
 
 def _prediction(p: Array, classes: NDArray[Any]) -> tuple[Cell, Cell]:
