@@ -232,13 +232,13 @@ class DiscrepancyDisplay:
                 (~unclear, "s", 24.0, "not zero (95 %)"),
             ]
         order = np.argsort(np.abs(values), kind="stable")  # large values are drawn on top
-        look: dict[str, Any] = {"edgecolors": INK, "linewidths": 0.4}
-        look |= {"cmap": MAP, "norm": BoundaryNorm(steps, MAP.N)}
+        props: dict[str, Any] = {"edgecolors": INK, "linewidths": 0.4}
+        props |= {"cmap": MAP, "norm": BoundaryNorm(steps, MAP.N)}
         entries: list[Artist] = []
         for members, marker, size, name in groups:
             at = order[members[order]]
             x, y = (v[at] for v in self.values)
-            marks = ax.scatter(x, y, s=size, c=values[at], marker=marker, label=name, **look)
+            marks = ax.scatter(x, y, s=size, c=values[at], marker=marker, label=name, **props)
             if name and len(at):
                 entries.append(marks)
         style.draw_colorbar(ax, marks, text)

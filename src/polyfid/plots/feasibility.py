@@ -189,9 +189,9 @@ class FeasibilityDisplay:
             band: Any = (self.low, self.high)
             entries.append(ax.fill_between(x, *band, color=SHADE, lw=0, label="95 % band"))
         if margin is not None and margin.max() > 0.0:
-            look: dict[str, Any] = {"facecolor": PAPER, "edgecolor": INK, "lw": 0.5}
+            props: dict[str, Any] = {"facecolor": PAPER, "edgecolor": INK, "lw": 0.5}
             where = (margin > 0.0).tolist()
-            ax.fill_between(x, 0.47, 0.53, where=where, hatch=HATCH, zorder=1.5, **look)
+            ax.fill_between(x, 0.47, 0.53, where=where, hatch=HATCH, zorder=1.5, **props)
             entries.append(style.hatch_entry("uncertain boundary"))
         room = 0.0
         if self.points is not None:

@@ -1,4 +1,4 @@
-"""How figures look: one column wide, readable in black and white, legends outside of the data.
+"""How figures props: one column wide, readable in black and white, legends outside of the data.
 
 The report draws its figures in the same style and replaces these colours by those of the page.
 """

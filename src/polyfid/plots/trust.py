@@ -154,8 +154,8 @@ class TrustDisplay:
                 each = getattr(link, f"{quantity}_each")
                 ax.plot(getattr(link, f"{quantity}_interval"), [place, place], color=INK, lw=1.2)
                 if len(each) > 1:
-                    look: dict[str, Any] = {"c": SHADE, "edgecolors": INK, "lw": 0.5}
-                    ax.scatter(each, np.full(len(each), place), s=40.0 * link.weights, **look)
+                    props: dict[str, Any] = {"c": SHADE, "edgecolors": INK, "lw": 0.5}
+                    ax.scatter(each, np.full(len(each), place), s=40.0 * link.weights, **props)
                 ax.plot(getattr(link, quantity), place, "D", ms=4.5, color=INK, mec=PAPER, mew=0.5)
             ax.set(ylim=(places[-1] - 0.6, 0.6), xlabel=quantity)
             ax.set_yticks(places, [name for name, _ in named] if ax is left else [])
@@ -181,12 +181,12 @@ class TrustDisplay:
         entries = []
         for k in (*range(n - 1, -1, -1), n):  # most trusted first, as shares are counted
             share = self.contributions[:, k]
-            look: dict[str, Any] = {"facecolor": PAPER, "edgecolor": INK, "linewidth": 0.6}
+            props: dict[str, Any] = {"facecolor": PAPER, "edgecolor": INK, "linewidth": 0.6}
             if k < n:
-                look["facecolor"] = MAP(k / (n - 1))
-                look["hatch"] = _HATCHES[(n - 1 - k) % len(_HATCHES)]
-            ax.barh(places, share, 0.62, start, **look)
-            entries.append(Patch(**look, label=names[k]))
+                props["facecolor"] = MAP(k / (n - 1))
+                props["hatch"] = _HATCHES[(n - 1 - k) % len(_HATCHES)]
+            ax.barh(places, share, 0.62, start, **props)
+            entries.append(Patch(**props, label=names[k]))
             for place, middle, width in zip(places, start + share / 2, share, strict=True):
                 if width >= 0.1:
                     box = {"boxstyle": "round,pad=0.15", "fc": PAPER, "ec": "none"}

@@ -89,15 +89,15 @@ def reliability_chart(
     entries = []
     for i, curve in reversed(list(enumerate(curves))):
         colour, style = (ACCENT, "-") if i == 0 else (MUTED, ":")
-        look: dict[str, Any] = {"color": colour, "ms": 4, "mfc": colour if i == 0 else PAPER}
+        props: dict[str, Any] = {"color": colour, "ms": 4, "mfc": colour if i == 0 else PAPER}
         ax.plot(curve.predicted, curve.observed, color=colour, ls=style, zorder=3)
-        entries += ax.plot([], [], "o", ls=style, **look, label=curve.name)
+        entries += ax.plot([], [], "o", ls=style, **props, label=curve.name)
         for p, o, low, high in zip(
             curve.predicted, curve.observed, curve.low, curve.high, strict=True
         ):
             if i == 0:
                 ax.plot([p, p], [low, high], color=colour, lw=0.8)
-            (dot,) = ax.plot(p, o, "o", **look, zorder=4)
+            (dot,) = ax.plot(p, o, "o", **props, zorder=4)
             tip = f"predicted {p:.2f}, observed {o:.2f} ({low:.2f} to {high:.2f})"
             add_tip(dot, f"{curve.name}: {tip}")
     ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), ylabel="observed frequency")
@@ -133,11 +133,11 @@ def shares_chart(
             add_tip(bar, f"{levels[::-1][i]}, {classes[k]}: {n} rows, {share:.0%}")
             if share > 0.14:
                 middle = start[i] + share / 2
-                look: dict[str, Any] = {
+                props: dict[str, Any] = {
                     "color": _LIGHT_TEXT if k == 0 else _DARK_TEXT,
                     "fontsize": 7,
                 }
-                ax.text(middle, i, f"{share:.0%}", ha="center", va="center", **look)
+                ax.text(middle, i, f"{share:.0%}", ha="center", va="center", **props)
         start += shares[:, k]
     ax.set(xlim=(0.0, 1.0), xticks=[])
     names = label_all(classes, 22)
