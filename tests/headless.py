@@ -115,11 +115,6 @@ class Browser:
         self.send("Input.dispatchKeyEvent", type="keyDown", **event, **text)
         self.send("Input.dispatchKeyEvent", type="keyUp", **event)
 
-    def screenshot(self, path):
-        """The whole page as a PNG."""
-        answer = self.send("Page.captureScreenshot", captureBeyondViewport=True)
-        Path(path).write_bytes(base64.b64decode(answer["data"]))
-
     def print(self, path):
         """The page as a PDF."""
         answer = self.send("Page.printToPDF", printBackground=True, preferCSSPageSize=True)

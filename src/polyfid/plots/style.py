@@ -167,11 +167,9 @@ def draw_colorbar(ax: Axes, area: Any, text: str) -> Colorbar:
 
 
 def hatch_where(ax: Axes, x: Array, y: Array, positive: Array) -> None:
-    """Hatch the area of a map where a smooth function is positive."""
-    top = float(positive.max())
-    if top <= 0.0:
-        return
-    area = ax.contourf(x, y, positive, levels=[0.0, 2.0 * top], colors="none", hatches=[HATCH])
+    """Hatch the area of a map where a smooth function is positive, as it must be somewhere."""
+    levels = [0.0, 2.0 * float(positive.max())]
+    area = ax.contourf(x, y, positive, levels=levels, colors="none", hatches=[HATCH])
     area.set_edgecolor(INK)
     area.set_linewidth(0.0)
     if positive.min() < 0.0:
