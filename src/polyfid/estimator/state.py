@@ -11,13 +11,11 @@ from numpy.typing import NDArray
 from polyfid.estimator.inputs import FidelityColumn
 from polyfid.inference import SCHEMES
 from polyfid.learning.mixture import Member, Mixture
-from polyfid.model_files.registry import register
 
 #: More levels and features than this are a mistake of the file, or meant to do harm.
 MAX_LEVELS, MAX_FEATURES = 1000, 10_000_000
 
 
-@register
 @dataclass(frozen=True)
 class ClassifierState:
     """What a fitted classifier is made of; all else follows from it.
