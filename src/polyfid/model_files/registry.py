@@ -162,19 +162,22 @@ def make_instance(name: str, fields: Fields) -> Any:
             "polyfid, or import the module that registers the class"
         )
     cls: Any = _REGISTERED[name] if name in _REGISTERED else find(CLASSES[name])
-    if dataclasses.is_dataclass(cls):
-        _check_fields(cls, fields)
-        return cls(**fields)
-    if hasattr(cls, "get_params"):
-        # A metric that is not a string would be a function, which a file never holds.
-        if not set(fields) <= set(inspect.signature(cls).parameters):
-            raise ValueError(f"scikit-learn's {cls.__name__} has other parameters")
-        if not isinstance(fields.get("metric", ""), str):
-            raise TypeError(f"the metric of scikit-learn's {cls.__name__} must be a string")
-        return cls(**fields)
-    made = cls.__new__(cls)
-    made.__setstate__(fields)
-    return made
+    if not dataclasses.is_dataclass(cls) and not hasattr(cls, "get_params"):
+        made = cls.__new__(cls)
+        made.__setstate__(fields)
+        return made
+    check = _check_fields if dataclasses.is_dataclass(cls) else _check_parameters
+    check(cls, fields)
+    return cls(**fields)
+
+
+def _check_parameters(cls: Any, given: Fields) -> None:
+    """Refuse what is not a parameter of a kernel of scikit-learn."""
+    if not set(given) <= set(inspect.signature(cls).parameters):
+        raise ValueError(f"scikit-learn's {cls.__name__} has other parameters")
+    # A metric that is not a string would be a function, which a file never holds.
+    if not isinstance(given.get("metric", ""), str):
+        raise TypeError(f"the metric of scikit-learn's {cls.__name__} must be a string")
 
 
 # ------------------------------------------------------------ types of fields
