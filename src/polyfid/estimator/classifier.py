@@ -278,7 +278,7 @@ class MultiFidelityClassifier(Fitted, ClassifierMixin, BaseEstimator):
         X, fidelity, column = self._set_fidelity_apart(X, fidelity)
         x = read_features(self, X, reset=True)
         n = len(x)
-        labels = read_labels(self, y, n)
+        labels = read_labels(y, n)
         levels, level = read_levels(self.levels, fidelity, n)
         weight = read_weights(sample_weight, n)
         asked = annotator if self.label_noise == "annotator" else None

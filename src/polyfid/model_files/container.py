@@ -45,7 +45,7 @@ _END = struct.Struct("<4s4H2IH")  # the last record of a zip
 _LOCATOR = 20  # bytes of a record in front of it, in archives of more than 2 GB
 _ENCRYPTED = 0x41
 _CHUNK = 1 << 24
-_DAMAGED = "was damaged or altered after it was saved; copy it or save it again"
+_DAMAGED = "was damaged or altered after it was saved ({error}); copy it or save it again"
 _CUT = "is truncated, or something was appended to it; copy it or save it again"
 
 
@@ -70,7 +70,7 @@ class ModelFileError(ValueError):
 
 
 @contextmanager
-def refusing(path: PathLike, reason: str = "does not describe a model") -> Iterator[None]:
+def refusing(path: PathLike, reason: str = "does not describe a model: {error}") -> Iterator[None]:
     """A context in which errors caused by the contents of a file become `ModelFileError`.
 
     Lack of memory and errors of the operating system stay as they are.
@@ -90,7 +90,7 @@ def refusing(path: PathLike, reason: str = "does not describe a model") -> Itera
         struct.error,
         zipfile.BadZipFile,
     ) as error:
-        raise ModelFileError(f"{os.fspath(path)} {reason}: {error}") from error
+        raise ModelFileError(f"{os.fspath(path)} {reason.format(error=error)}") from error
 
 
 def is_model(path: PathLike) -> bool:
@@ -308,7 +308,7 @@ def _read_header(
     if members[0].file_size > MAX_HEADER:
         raise ValueError(f"its header has {members[0].file_size} bytes, more than {MAX_HEADER}")
     text = archive.read(members[0])
-    with refusing(path, "has a header that cannot be read"):
+    with refusing(path, "has a header that cannot be read: {error}"):
         header = json.loads(text.decode("ascii"), parse_constant=_refuse_constant)
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise ModelFileError(
