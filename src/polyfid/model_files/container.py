@@ -123,7 +123,7 @@ class ArrayEntry:
 
     @classmethod
     def from_json(cls, given: Any) -> ArrayEntry:
-        """The entry as the header has it: ValueError, TypeError or LookupError if it is none."""
+        """The entry of a row of the header's table, if the row is consistent."""
         shape = given["shape"]
         entry = cls(given["name"], given["dtype"], tuple(shape), given["order"])
         good = len(shape) <= 8 and all(type(n) is int and 0 <= n < 1 << 62 for n in shape)
@@ -133,8 +133,8 @@ class ArrayEntry:
         return entry
 
     def to_json(self) -> dict[str, Any]:
-        shape = list(self.shape)
-        return {**vars(self), "shape": shape, "nbytes": self.nbytes}
+        """The row of the header's table."""
+        return {**vars(self), "shape": list(self.shape), "nbytes": self.nbytes}
 
     @property
     def nbytes(self) -> int:
@@ -322,7 +322,8 @@ def _read_header(
             "polyfid"
         )
     types = {"schema": int, "kind": str, "sha256": str, "arrays": list}
-    if schema != SCHEMA or any(type(header.get(k)) is not t for k, t in types.items()):
+    wrong = [key for key, cls in types.items() if type(header.get(key)) is not cls]
+    if schema != SCHEMA or wrong or "state" not in header:
         raise ValueError("its header lacks what every header has")
     entries = [ArrayEntry.from_json(row) for row in header["arrays"]]
     sizes = [len(entry.npy_header) + entry.nbytes for entry in entries]
