@@ -75,7 +75,7 @@ MAKERS = {
     ),
     "annotators": annotators,
     "sources without order": lambda: binary(coupling="coregional"),
-    "a kernel a level": lambda: binary(kernel=list(KERNELS), rho_bounds="fixed", rho=[0.5]),
+    "one kernel per level": lambda: binary(kernel=list(KERNELS), rho_bounds="fixed", rho=[0.5]),
     "kernel of scikit-learn": lambda: binary(kernel=2.0 * sk.Matern([1.0, 2.0], nu=2.5)),
     "wrapped kernel": lambda: binary(
         kernel=Constant(2.0) * wrapped(),

@@ -134,15 +134,15 @@ def test_register_takes_frozen_dataclasses_under_names_of_their_own():
         x: int
 
     @dataclass(frozen=True)
-    class Points:
+    class RBF:
         x: int
 
     for cls in (Loose, int):
         with pytest.raises(TypeError, match="frozen dataclass"):
             register(cls)
-    with pytest.raises(ValueError, match=r"'Points' belongs to polyfid.*rename the class"):
-        register(Points)
-    assert name_of(Points) is None
+    with pytest.raises(ValueError, match=r"'RBF' belongs to polyfid.*rename the class"):
+        register(RBF)
+    assert name_of(RBF) is None
     assert register(Spam) is Spam  # again, as when a module is reloaded
 
 
