@@ -75,7 +75,7 @@ MAKERS = {
     ),
     "annotators": annotators,
     "sources without order": lambda: binary(coupling="coregional"),
-    "a kernel a level": lambda: binary(kernel=list(KERNELS), rho_bounds="fixed", rho=[0.5]),
+    "one kernel per level": lambda: binary(kernel=list(KERNELS), rho_bounds="fixed", rho=[0.5]),
     "kernel of scikit-learn": lambda: binary(kernel=2.0 * sk.Matern([1.0, 2.0], nu=2.5)),
     "wrapped kernel": lambda: binary(
         kernel=Constant(2.0) * wrapped(),
@@ -86,6 +86,8 @@ MAKERS = {
     "categories by hand": lambda: binary(kernel=Matern12(columns=[0]) * Categorical(columns=[1])),
     "fidelity in a data frame": frame_with_fidelity,
     "weights and a tuning sample": weighted,
+    "inducing points": lambda: binary(n_inducing=8),
+    "inducing points and noise": lambda: binary(n_inducing=8, label_noise="fidelity"),
     "inference by EP": lambda: binary(inference="ep", levels=iter(["crowd", "expert"])),
 }
 
@@ -119,5 +121,7 @@ def same(a, b):
             same(a.tolist(), b.tolist())
         else:
             assert a.tobytes() == b.tobytes()
+    elif isinstance(a, dict):
+        same(list(a.items()), list(b.items()))
     else:
-        assert a == b or (a != a and b != b)
+        assert repr(a) == repr(b)

@@ -1,5 +1,7 @@
 """The baselines against the same models fitted by hand."""
 
+from itertools import product
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -10,7 +12,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
-from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cross_validate
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    KFold,
+    cross_val_predict,
+    cross_validate,
+)
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -20,15 +28,17 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from tolerances import IDENTITY
 
-from polyfid.estimator.baselines import Pooled, Stacked, TrustedOnly
-from polyfid.estimator.levels import stack_levels
+from polyfid import Pooled, Stacked, TrustedOnly, stack_levels
 
 ALL = [TrustedOnly, Pooled, Stacked]
 ESTIMATORS = [LogisticRegression(), GaussianNB(), DecisionTreeClassifier(random_state=0)]
 NEW = np.random.default_rng(5).normal(size=(30, 2))
 
+each = pytest.mark.parametrize("baseline", ALL)
+each_estimator = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
 
-def draw(counts, n_classes=2, seed=0):
+
+def draw(counts=(60, 30), n_classes=2, seed=0):
     """Points of their own for each level, whose labels are the better the higher the level."""
     rng = np.random.default_rng(seed)
     level = rng.permutation(np.repeat(np.arange(len(counts)), counts))
@@ -36,6 +46,17 @@ def draw(counts, n_classes=2, seed=0):
     score = X[:, 0] + X[:, 1] ** 2 + rng.normal(size=len(level)) * (len(counts) - level) / 4
     edges = np.quantile(score, np.linspace(0, 1, n_classes + 1)[1:-1])
     return X, np.digitize(score, edges), level
+
+
+def weights(n):
+    return np.random.default_rng(0).uniform(0.1, 4, n)
+
+
+def assert_same(model, hand, new=NEW, hand_new=None):
+    """The same probabilities and classes to the last bit."""
+    hand_new = new if hand_new is None else hand_new
+    np.testing.assert_array_equal(model.predict_proba(new), hand.predict_proba(hand_new))
+    np.testing.assert_array_equal(model.predict(new), hand.predict(hand_new))
 
 
 def assert_close(actual, desired):
@@ -57,56 +78,50 @@ def test_scikit_learns_own_checks(estimator, check):
 # What is trained on which rows
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
+@each_estimator
 @pytest.mark.parametrize("weighted", [False, True])
 def test_trusted_only_and_pooled_by_hand(estimator, weighted):
     X, y, level = draw([60, 40, 20])
-    weight = np.random.default_rng(1).uniform(0.5, 2, len(y)) if weighted else None
+    weight = weights(len(y)) if weighted else None
     for baseline, rows in [(TrustedOnly, level == 2), (Pooled, level >= 0)]:
         model = baseline(estimator).fit(X, y, fidelity=level, sample_weight=weight)
         hand = clone(estimator).fit(X[rows], y[rows], None if weight is None else weight[rows])
-        np.testing.assert_array_equal(model.predict(NEW), hand.predict(NEW))
-        np.testing.assert_array_equal(model.predict_proba(NEW), hand.predict_proba(NEW))
+        assert_same(model, hand)
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
+@each_estimator
 @pytest.mark.parametrize("cv", [None, 5])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_stacked_chain_by_hand(estimator, cv, n_classes):
     X, y, level = draw([80, 60, 40], n_classes)
-    # binary: one of two columns that say the same
-    first = 1 if n_classes == 2 else 0
-
-    low = clone(estimator).fit(X[level == 0], y[level == 0])
-    above_low = np.hstack([X, low.predict_proba(X)[:, first:]])
-    middle = clone(estimator).fit(above_low[level == 1], y[level == 1])
-    above_middle = np.hstack([X, middle.predict_proba(above_low)[:, first:]])
-    top = clone(estimator).fit(above_middle[level == 2], y[level == 2])
-    new = np.hstack([NEW, low.predict_proba(NEW)[:, first:]])
-    new = np.hstack([NEW, middle.predict_proba(new)[:, first:]])
-
+    first = 1 if n_classes == 2 else 0  # of two columns that say the same, the second
+    features, new = X, NEW
+    for t in range(2):
+        hand = clone(estimator).fit(features[level == t], y[level == t])
+        features = np.hstack([X, hand.predict_proba(features)[:, first:]])
+        new = np.hstack([NEW, hand.predict_proba(new)[:, first:]])
+    top = clone(estimator).fit(features[level == 2], y[level == 2])
     model = Stacked(estimator, cv=cv).fit(X, y, fidelity=level)
-    np.testing.assert_array_equal(model.predict_proba(NEW), top.predict_proba(new))
-    np.testing.assert_array_equal(model.predict(NEW), top.predict(new))
+    assert_same(model, top, NEW, new)
     assert len(model.lower_estimators_) == 2
 
 
 def test_a_level_without_rows_is_left_out_of_the_chain():
-    X, y, level = draw([60, 40])
+    X, y, level = draw()
     names = np.array(["crowd", "expert"])[level]
     short = Stacked(levels=["crowd", "expert"]).fit(X, y, fidelity=names)
     long = Stacked(levels=["crowd", "student", "expert"]).fit(X, y, fidelity=names)
     assert len(long.lower_estimators_) == 1
-    np.testing.assert_array_equal(short.predict_proba(NEW), long.predict_proba(NEW))
+    assert_same(short, long)
 
 
-@pytest.mark.parametrize("baseline", ALL)
+@each
 def test_without_fidelity_all_rows_are_at_the_top(baseline):
     X, y, _ = draw([60])
     hand = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)
     for levels in [None, ["crowd", "expert"]]:
         model = baseline(levels=levels).fit(X, y)
-        np.testing.assert_array_equal(model.predict_proba(NEW), hand.predict_proba(NEW))
+        assert_same(model, hand)
         np.testing.assert_array_equal(model.decision_function(NEW), hand.decision_function(NEW))
 
 
@@ -114,18 +129,18 @@ def test_without_fidelity_all_rows_are_at_the_top(baseline):
 
 
 class Memory(ClassifierMixin, BaseEstimator):
-    """Knows the labels of the points it has seen and nothing else; keeps what it was fitted to."""
+    """Repeats the labels of its training points and knows nothing else."""
 
     def fit(self, X, y):
         self.X_, self.y_, self.classes_ = np.asarray(X), y, np.unique(y)
         # x alone: the features of a point differ from level to level
-        self.seen_ = {x[0]: label for x, label in zip(self.X_, y, strict=True)}
+        self.labels_ = {x[0]: label for x, label in zip(self.X_, y, strict=True)}
         return self
 
     def predict_proba(self, X):
-        known = [self.seen_.get(x[0]) for x in np.asarray(X)]
+        labels = [self.labels_.get(x[0]) for x in np.asarray(X)]
         equal = np.full(len(self.classes_), 1 / len(self.classes_))
-        return np.array([equal if k is None else (self.classes_ == k) * 1.0 for k in known])
+        return np.array([equal if k is None else (self.classes_ == k) * 1.0 for k in labels])
 
     def predict(self, X):
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
@@ -143,7 +158,7 @@ def repeated_points(n_levels, copies):
 
 @pytest.mark.parametrize("copies", [1, 3])
 @pytest.mark.parametrize("cv", [2, 5, 1000])
-def test_what_was_learnt_by_heart_does_not_leak(copies, cv):
+def test_memorised_labels_do_not_leak(copies, cv):
     X, y, level = repeated_points(3, copies)
     honest = Stacked(Memory(), cv=cv).fit(X, y, fidelity=level)
     for stage in [honest.lower_estimators_[1], honest.estimator_]:
@@ -155,7 +170,7 @@ def test_what_was_learnt_by_heart_does_not_leak(copies, cv):
         np.testing.assert_array_equal(stage.X_[~own, 1], stage.y_[~own])
         assert set(stage.X_[own, 1]) == {0.5}
 
-    # For new rows the models of all rows are asked, and know their points.
+    # New rows go to the models of all rows, which have these points.
     np.testing.assert_array_equal(honest._features(X[level == 2]), plain._features(X[level == 2]))
 
 
@@ -163,28 +178,20 @@ def test_repeats_come_from_the_fold_that_left_them_out():
     X, y, _ = draw([50])
     rng = np.random.default_rng(3)
     again = rng.choice(50, 20, replace=False)
-    X_all, y_all = (
-        np.vstack([X, X[again], NEW]),
-        np.concatenate([y, y[again], rng.integers(0, 2, 30)]),
-    )
+    upper = np.vstack([X[again], NEW])
+    upper_y = np.concatenate([y[again], rng.integers(0, 2, 30)])
     fidelity = np.repeat([0, 1], [50, 50])
-    model = Stacked(GaussianNB(), cv=5).fit(X_all, y_all, fidelity=fidelity)
+    model = Stacked(GaussianNB(), cv=5)
+    model.fit(np.vstack([X, upper]), np.concatenate([y, upper_y]), fidelity=fidelity)
 
-    low = GaussianNB().fit(X, y)
-    feature = low.predict_proba(X_all[50:])[:, 1]
+    feature = GaussianNB().fit(X, y).predict_proba(upper)[:, 1]
     # Points are numbered as they first occur, and these 50 are distinct.
-    folds = sklearn.model_selection.GroupKFold(5).split(X, groups=np.arange(50))
-    for train, test in folds:
+    for train, test in GroupKFold(5).split(X, groups=np.arange(50)):
         other = GaussianNB().fit(X[train], y[train])
         rows = np.flatnonzero(np.isin(again, test))
-        feature[rows] = other.predict_proba(X[again[rows]])[:, 1]
-    top = GaussianNB().fit(np.column_stack([X_all[50:], feature]), y_all[50:])
+        feature[rows] = other.predict_proba(upper[rows])[:, 1]
+    top = GaussianNB().fit(np.column_stack([upper, feature]), upper_y)
     np.testing.assert_array_equal(model.estimator_.theta_, top.theta_)
-    # The nearest neighbour of a point is itself: the plain way, the feature is the label.
-    leaky = Stacked(KNeighborsClassifier(1), cv=None).fit(X_all, y_all, fidelity=fidelity)
-    assert (leaky.estimator_._fit_X[:20, 2] == y[again]).all()
-    safe = Stacked(KNeighborsClassifier(1), cv=5).fit(X_all, y_all, fidelity=fidelity)
-    assert (safe.estimator_._fit_X[:20, 2] != y[again]).any()
 
 
 def test_one_point_below_needs_no_folds():
@@ -196,36 +203,34 @@ def test_one_point_below_needs_no_folds():
 # Levels and containers
 
 
-def test_names_of_levels_that_do_not_sort_by_trust():
+@each
+def test_names_of_levels_that_do_not_sort_by_trust(baseline):
     X, y, level = draw([60, 40, 20])
     names = np.array(["simulation", "laboratory", "field"])  # alphabetical order is the reverse
-    expected = {b: b().fit(X, y, fidelity=level).predict_proba(NEW) for b in ALL}
+    expected = baseline().fit(X, y, fidelity=level)
     _, _, remembered = stack_levels({name: (np.zeros((1, 1)), [0]) for name in names})
-    ways = [
+    for parameters, fidelity in [
         ({"levels": list(names)}, names[level]),
         ({"levels": tuple(names)}, list(names[level])),
         ({}, remembered[level]),
         ({}, pd.Series(pd.Categorical(names[level], categories=names, ordered=True))),
         ({}, pl.Series(names[level], dtype=pl.Enum(names))),
-    ]
-    for parameters, fidelity in ways:
-        for baseline in ALL:
-            model = baseline(**parameters).fit(X, y, fidelity=fidelity)
-            assert model.levels_ == tuple(names)
-            np.testing.assert_array_equal(model.predict_proba(NEW), expected[baseline])
+    ]:
+        model = baseline(**parameters).fit(X, y, fidelity=fidelity)
+        assert model.levels_ == tuple(names)
+        assert_same(model, expected)
 
 
-@pytest.mark.parametrize("baseline", ALL)
-@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
-def test_data_frames(baseline, frame):
+@each
+@pytest.mark.parametrize("library", [pd, pl])
+def test_data_frames(baseline, library):
     X, y, level = draw([60, 40, 20], 3)
     X[:20] = X[20:40]  # repeats
 
     def named(X):
-        return frame({"width": X[:, 0], "height": X[:, 1]})
+        return library.DataFrame({"width": X[:, 0], "height": X[:, 1]})
 
-    series = pd.Series if frame is pd.DataFrame else pl.Series
-    model = baseline().fit(named(X), series(y), fidelity=series(level))
+    model = baseline().fit(named(X), library.Series(y), fidelity=library.Series(level))
     plain = baseline().fit(X, y, fidelity=level)
     assert model.feature_names_in_.tolist() == ["width", "height"]
     assert_close(model.predict_proba(named(NEW)), plain.predict_proba(NEW))
@@ -234,26 +239,12 @@ def test_data_frames(baseline, frame):
         assert model.estimator_.feature_names_in_.tolist() == ["width", "height", *extra]
 
 
-def test_pandas_columns_without_names():
-    X, y, level = draw([60, 20])
-    model = Stacked().fit(pd.DataFrame(X), y, fidelity=level)
-    plain = Stacked().fit(X, y, fidelity=level)
-    assert_close(model.predict_proba(pd.DataFrame(NEW)), plain.predict_proba(NEW))
-
-
-@pytest.mark.parametrize("baseline", ALL)
-def test_columns_that_are_no_numbers_reach_the_estimator(baseline):
-    X, y, level = draw([60, 30])
-    frame = pd.DataFrame({"place": np.where(X[:, 0] > 0, "north", "south"), "size": X[:, 1]})
-    encode = ColumnTransformer([("place", OneHotEncoder(), ["place"])], remainder="passthrough")
-    model = baseline(make_pipeline(encode, LogisticRegression())).fit(frame, y, fidelity=level)
-    assert model.predict(frame).shape == y.shape
-
-
-@pytest.mark.parametrize("baseline", ALL)
-@pytest.mark.parametrize("make", [sparse.csr_array, sparse.csc_matrix, sparse.coo_array])
-def test_sparse(baseline, make):
-    X, y, level = draw([60, 30])
+@each
+@pytest.mark.parametrize(
+    "make", [pd.DataFrame, sparse.csr_array, sparse.csc_matrix, sparse.coo_array]
+)
+def test_sparse_matrices_and_columns_without_names(baseline, make):
+    X, y, level = draw()
     X[X < 0] = 0
     X[:20] = X[20:40]
     model = baseline(LogisticRegression()).fit(make(X), y, fidelity=level)
@@ -261,51 +252,52 @@ def test_sparse(baseline, make):
     assert_close(model.predict_proba(make(NEW)), plain.predict_proba(NEW))
 
 
+@each
+def test_columns_that_are_not_numbers_reach_the_estimator(baseline):
+    X, y, level = draw()
+    frame = pd.DataFrame({"place": np.where(X[:, 0] > 0, "north", "south"), "size": X[:, 1]})
+    encode = ColumnTransformer([("place", OneHotEncoder(), ["place"])], remainder="passthrough")
+    model = baseline(make_pipeline(encode, LogisticRegression())).fit(frame, y, fidelity=level)
+    assert model.predict(frame).shape == y.shape
+
+
 # The fidelity as a column
 
 
-@pytest.mark.parametrize("baseline", ALL)
-@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
-@pytest.mark.parametrize("column", ["source", 1, -2])
-def test_fidelity_as_a_column_of_a_frame(baseline, frame, column):
-    X, y, level = draw([60, 30])
-    names = np.array(["web", "lab"])  # not in alphabetical order
-    columns = {"a": X[:, 0], "source": names[level], "b": X[:, 1]}
-    model = baseline(levels=["web", "lab"], fidelity_feature=column).fit(frame(columns), y)
-    plain = baseline().fit(X, y, fidelity=level)
-    assert model.feature_names_in_.tolist() == ["a", "b"]
+FRAMES = [pd.DataFrame, pl.DataFrame]
+ARRAYS = [np.asarray, sparse.csr_array, np.ndarray.tolist]
+
+
+@each
+@pytest.mark.parametrize(
+    ("make", "column"),
+    [*product(FRAMES, ["source", 1, -2]), *product(ARRAYS, [1, -2])],
+)
+def test_fidelity_as_a_column(baseline, make, column):
+    X, y, level = draw()
+    named = make in FRAMES
+    names = np.array(["web", "lab"] if named else [1, 0])  # not in the order of trust
+
+    def table(**columns):
+        return make(columns) if named else make(np.column_stack(list(columns.values())))
+
+    model = baseline(LogisticRegression(), levels=names, fidelity_feature=column)
+    model.fit(table(a=X[:, 0], source=names[level], b=X[:, 1]), y)
+    plain = baseline(LogisticRegression()).fit(X, y, fidelity=level)
     assert model.n_features_in_ == 2
-    without = frame({"a": NEW[:, 0], "b": NEW[:, 1]})
-    with_it = frame({"a": NEW[:, 0], "source": np.full(len(NEW), "web"), "b": NEW[:, 1]})
-    moved = frame({"source": np.full(len(NEW), "?"), "a": NEW[:, 0], "b": NEW[:, 1]})
-    for new in [without, with_it, moved]:
+    assert not named or model.feature_names_in_.tolist() == ["a", "b"]
+    a, b, source = NEW[:, 0], NEW[:, 1], np.full(len(NEW), names[0])
+    moved = [table(source=source, a=a, b=b)] if named else []
+    for new in [table(a=a, b=b), table(a=a, source=source, b=b), *moved]:
         assert_close(model.predict_proba(new), plain.predict_proba(NEW))
 
 
-@pytest.mark.parametrize("baseline", ALL)
-@pytest.mark.parametrize("column", [2, -1])
-@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array, lambda X: X.tolist()])
-def test_fidelity_as_a_column_of_an_array(baseline, column, make):
-    X, y, level = draw([60, 30])
-    estimator = LogisticRegression()
-    model = baseline(estimator, fidelity_feature=column).fit(make(np.column_stack([X, level])), y)
-    plain = baseline(estimator).fit(X, y, fidelity=level)
-    for new in [NEW, np.column_stack([NEW, np.zeros(len(NEW))])]:
-        assert_close(model.predict_proba(make(new)), plain.predict_proba(NEW))
-
-
-def test_an_ordered_column_says_which_level_is_the_top():
-    X, y, level = draw([60, 30])
+def test_a_column_may_be_ordered_and_is_split_in_cross_validation():
+    X, y, level = draw()
     source = pd.Categorical(np.array(["web", "lab"])[level], ["web", "lab"], ordered=True)
     frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "source": source})
-    model = TrustedOnly(fidelity_feature="source").fit(frame, y)
-    assert model.levels_ == ("web", "lab")
-
-
-def test_fidelity_as_a_column_in_cross_validation():
-    X, y, level = draw([60, 30])
-    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "level": level})
-    column = cross_validate(Pooled(fidelity_feature="level"), frame, y)
+    assert TrustedOnly(fidelity_feature="source").fit(frame, y).levels_ == ("web", "lab")
+    column = cross_validate(Pooled(fidelity_feature="source"), frame, y)
     plain = cross_validate(Pooled(), X, y, params={"fidelity": level})
     np.testing.assert_array_equal(column["test_score"], plain["test_score"])
 
@@ -313,31 +305,28 @@ def test_fidelity_as_a_column_in_cross_validation():
 # Classes
 
 
+@pytest.mark.parametrize("baseline", [TrustedOnly, Stacked])
 @pytest.mark.parametrize("labels", [np.array([10, 20, 30, 40]), np.array(["d", "a", "c", "b"])])
-def test_classes_that_do_not_occur_at_every_level(labels):
+def test_classes_that_do_not_occur_at_every_level(baseline, labels):
     X, y, level = draw([90, 60], 3)
-    y = np.where(level == 1, np.minimum(y + 1, 2), y)  # the top never sees 0 ...
-    y[level == 1] += (y[level == 1] == 2) & (X[level == 1, 0] > 0)  # ... and alone sees 3
-    y = labels[y]
     trusted = level == 1
-    estimator = LogisticRegression()
-    for baseline in [TrustedOnly, Stacked]:
-        model = baseline(estimator).fit(X, y, fidelity=level)
-        assert model.classes_.tolist() == sorted(labels.tolist())
-        proba = model.predict_proba(NEW)
-        lost = model.classes_ == labels[0]
-        assert (proba[:, lost] == 0).all()
-        assert (proba[:, ~lost] > 0).all()
-        assert_close(proba.sum(axis=1), 1)
-        np.testing.assert_array_equal(model.classes_[proba.argmax(axis=1)], model.predict(NEW))
-        scores = model.decision_function(NEW)
-        assert scores.shape == proba.shape
-        assert np.isfinite(scores).all()
-        np.testing.assert_array_equal(model.classes_[scores.argmax(axis=1)], model.predict(NEW))
-    hand = clone(estimator).fit(X[trusted], y[trusted])
-    proba = TrustedOnly(estimator).fit(X, y, fidelity=level).predict_proba(NEW)
-    columns = np.searchsorted(np.unique(y), hand.classes_)
-    np.testing.assert_array_equal(proba[:, columns], hand.predict_proba(NEW))
+    y = np.where(trusted, np.minimum(y + 1, 2), y)  # the top has no 0 ...
+    y[trusted] += (y[trusted] == 2) & (X[trusted, 0] > 0)  # ... and alone has 3
+    y = labels[y]
+    model = baseline(LogisticRegression()).fit(X, y, fidelity=level)
+    assert model.classes_.tolist() == sorted(labels.tolist())
+    proba, scores = model.predict_proba(NEW), model.decision_function(NEW)
+    lost = model.classes_ == labels[0]
+    assert (proba[:, lost] == 0).all()
+    assert (proba[:, ~lost] > 0).all()
+    assert_close(proba.sum(axis=1), 1)
+    assert scores.shape == proba.shape
+    assert np.isfinite(scores).all()
+    for values in (proba, scores):
+        np.testing.assert_array_equal(model.classes_[values.argmax(axis=1)], model.predict(NEW))
+    if baseline is TrustedOnly:
+        hand = LogisticRegression().fit(X[trusted], y[trusted])
+        np.testing.assert_array_equal(proba[:, ~lost], hand.predict_proba(NEW))
 
 
 def test_two_of_three_classes_at_the_top():
@@ -351,28 +340,23 @@ def test_two_of_three_classes_at_the_top():
     np.testing.assert_array_equal(scores.argmax(axis=1), model.predict(NEW))
 
 
-@pytest.mark.parametrize("baseline", ALL)
+@pytest.mark.parametrize("baseline", [TrustedOnly, Stacked])
 @pytest.mark.parametrize("only", [0, 1])
 def test_one_class_at_the_top_is_a_constant(baseline, only):
-    X, y, level = draw([60, 30])
+    X, y, level = draw()
     y = np.array(["no", "yes"])[np.where(level == 1, only, y)]
     model = baseline(LogisticRegression()).fit(X, y, fidelity=level)
     assert model.classes_.tolist() == ["no", "yes"]
-    if baseline is Pooled:
-        return
     assert set(model.predict(NEW)) == {["no", "yes"][only]}
     np.testing.assert_array_equal(model.predict_proba(NEW), np.eye(2)[[only] * len(NEW)])
     np.testing.assert_array_equal(model.decision_function(NEW), [2 * only - 1] * len(NEW))
 
 
-def test_one_class_below_the_top():
-    X, y, level = draw([60, 30])
+def test_one_class_below_the_top_or_in_all():
+    X, y, level = draw()
     y[level == 0] = 1
     model = Stacked().fit(X, y, fidelity=level)
     assert (model.predict(X[level == 1]) == y[level == 1]).mean() > 0.6
-
-
-def test_one_class_in_all():
     for baseline in ALL:
         model = baseline().fit(np.eye(3), ["a"] * 3, fidelity=[0, 0, 1])
         assert model.predict(np.eye(3)).tolist() == ["a"] * 3
@@ -382,7 +366,7 @@ def test_one_class_in_all():
 
 @pytest.mark.parametrize("baseline", [TrustedOnly, Pooled])
 def test_methods_are_those_of_the_estimator(baseline):
-    X, y, level = draw([60, 30])
+    X, y, level = draw()
     assert not hasattr(baseline(RidgeClassifier()), "predict_proba")
     assert not hasattr(baseline(GaussianNB()), "decision_function")
     model = baseline(LinearSVC()).fit(X, y, fidelity=level)
@@ -396,39 +380,41 @@ def test_methods_are_those_of_the_estimator(baseline):
 
 @pytest.mark.parametrize("baseline", [TrustedOnly, Pooled])
 def test_weights_count_as_copies_in_the_default_pipeline(baseline):
-    X, y, level = draw([60, 30])
+    X, y, level = draw()
     weight = np.random.default_rng(0).integers(0, 4, len(y))
     model = baseline().fit(X, y, fidelity=level, sample_weight=weight)
     copies = baseline().fit(*(np.repeat(a, weight, axis=0) for a in (X, y, level)))
     np.testing.assert_allclose(model.predict_proba(NEW), copies.predict_proba(NEW), atol=1e-4)
 
 
-def test_weights_with_routing(routing):
-    X, y, level = draw([60, 30])
-    weight = np.random.default_rng(0).uniform(0, 4, len(y))
-    for baseline in ALL:
-        model = baseline().fit(X, y, fidelity=level, sample_weight=weight)
-        with sklearn.config_context(enable_metadata_routing=False):
-            plain = baseline().fit(X, y, fidelity=level, sample_weight=weight)
-        np.testing.assert_array_equal(model.predict_proba(NEW), plain.predict_proba(NEW))
+@each
+def test_weights_with_routing_and_in_cross_validation(baseline, routing):
+    X, y, level = draw()
+    weight = weights(len(y))
+    routed = baseline().fit(X, y, fidelity=level, sample_weight=weight)
+    with sklearn.config_context(enable_metadata_routing=False):
+        assert_same(routed, baseline().fit(X, y, fidelity=level, sample_weight=weight))
+    params = {"fidelity": level, "sample_weight": weight}
+    model = make_pipeline("passthrough", baseline().set_score_request(sample_weight=True))
+    run = cross_validate(model, X, y, cv=KFold(3), params=params, error_score="raise")
+    for (train, test), score in zip(KFold(3).split(X), run["test_score"], strict=True):
+        hand = baseline().fit(X[train], y[train], level[train], weight[train])
+        assert score == hand.score(X[test], y[test], weight[test])
 
 
 def test_weights_through_a_search():
     X, y, level = draw([60, 60])
-    weight = np.random.default_rng(0).uniform(0.1, 4, len(y))
+    weight, trusted = weights(len(y)), level == 1
     search = GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]})
     model = TrustedOnly(search).fit(X, y, fidelity=level, sample_weight=weight)
-    trusted = level == 1
-    hand = clone(search).fit(X[trusted], y[trusted], sample_weight=weight[trusted])
-    np.testing.assert_array_equal(model.predict_proba(NEW), hand.predict_proba(NEW))
+    assert_same(model, clone(search).fit(X[trusted], y[trusted], sample_weight=weight[trusted]))
 
 
-@pytest.mark.parametrize("baseline", ALL)
-@pytest.mark.parametrize(
-    "estimator", [KNeighborsClassifier(), make_pipeline(StandardScaler(), KNeighborsClassifier())]
-)
-def test_weights_the_estimator_does_not_take(baseline, estimator):
-    X, y, level = draw([60, 30])
+@each
+@pytest.mark.parametrize("steps", [[], [StandardScaler()]])
+def test_weights_the_estimator_does_not_take(baseline, steps):
+    X, y, level = draw()
+    estimator = make_pipeline(*steps, KNeighborsClassifier()) if steps else KNeighborsClassifier()
     with pytest.raises(ValueError, match="the fit of KNeighborsClassifier does not take it"):
         baseline(estimator).fit(X, y, fidelity=level, sample_weight=np.ones(len(y)))
 
@@ -444,50 +430,31 @@ def by_hand(baseline, X, y, level, cv):
     return scores
 
 
-@pytest.mark.parametrize("baseline", ALL)
+@each
 def test_cross_validation_without_routing(baseline):
     X, y, level = draw([60, 40])
-    cv = KFold(4)
-    expected = by_hand(baseline, X, y, level, cv)
-    alone = cross_validate(baseline(), X, y, cv=cv, params={"fidelity": level})
-    np.testing.assert_array_equal(alone["test_score"], expected)
-    step = f"{baseline.__name__.lower()}__fidelity"
+    cv, step = KFold(4), f"{baseline.__name__.lower()}__fidelity"
     piped = make_pipeline("passthrough", baseline())
-    piped = cross_validate(piped, X, y, cv=cv, params={step: level})
-    np.testing.assert_array_equal(piped["test_score"], expected)
+    for model, params in [(baseline(), {"fidelity": level}), (piped, {step: level})]:
+        run = cross_validate(model, X, y, cv=cv, params=params)
+        np.testing.assert_array_equal(run["test_score"], by_hand(baseline, X, y, level, cv))
     search = GridSearchCV(baseline(LogisticRegression()), {"estimator__C": [0.01, 1.0]}, cv=cv)
     search.fit(X, y, fidelity=level)
-    best = baseline(LogisticRegression(**{"C": search.best_params_["estimator__C"]}))
-    best.fit(X, y, fidelity=level)
-    np.testing.assert_array_equal(search.predict_proba(NEW), best.predict_proba(NEW))
+    best = baseline(LogisticRegression(C=search.best_params_["estimator__C"]))
+    assert_same(search, best.fit(X, y, fidelity=level))
 
 
-@pytest.mark.parametrize("baseline", ALL)
+@each
 def test_cross_validation_with_routing(baseline, routing):
     X, y, level = draw([60, 40])
     cv = KFold(4)
-    expected = by_hand(baseline, X, y, level, cv)
     piped = make_pipeline("passthrough", baseline())
     search = GridSearchCV(piped, {f"{baseline.__name__.lower()}__levels": [None]}, cv=cv)
+    alone = baseline().fit(X, y, fidelity=level)
     for model in [baseline(), piped, make_pipeline("passthrough", piped), search]:
         run = cross_validate(model, X, y, cv=cv, params={"fidelity": level}, error_score="raise")
-        np.testing.assert_array_equal(run["test_score"], expected)
-    alone = baseline().fit(X, y, fidelity=level)
-    for model in [piped, search]:
-        fitted = clone(model).fit(X, y, fidelity=level)
-        np.testing.assert_array_equal(fitted.predict_proba(NEW), alone.predict_proba(NEW))
-
-
-@pytest.mark.parametrize("baseline", ALL)
-def test_weights_in_cross_validation_with_routing(baseline, routing):
-    X, y, level = draw([60, 40])
-    weight = np.random.default_rng(0).uniform(0, 4, len(y))
-    params = {"fidelity": level, "sample_weight": weight}
-    model = make_pipeline("passthrough", baseline().set_score_request(sample_weight=True))
-    run = cross_validate(model, X, y, cv=KFold(3), params=params, error_score="raise")
-    for (train, test), score in zip(KFold(3).split(X), run["test_score"], strict=True):
-        hand = baseline().fit(X[train], y[train], level[train], weight[train])
-        assert score == hand.score(X[test], y[test], weight[test])
+        np.testing.assert_array_equal(run["test_score"], by_hand(baseline, X, y, level, cv))
+        assert_same(clone(model).fit(X, y, fidelity=level), alone)
 
 
 def test_a_request_can_be_taken_back(routing):
@@ -499,74 +466,66 @@ def test_names_and_their_order_survive_folds():
     X, y, level = draw([60, 40])
     names = np.array(["web", "lab"])
     _, _, remembered = stack_levels({name: (np.zeros((1, 1)), [0]) for name in names})
-    for fidelity in [
-        remembered[level],
-        pd.Series(pd.Categorical(names[level], names, ordered=True)),
-    ]:
-        proba = cross_val_predict(
-            TrustedOnly(), X, y, params={"fidelity": fidelity}, method="predict_proba"
-        )
-        plain = cross_val_predict(
-            TrustedOnly(), X, y, params={"fidelity": level}, method="predict_proba"
-        )
-        np.testing.assert_array_equal(proba, plain)
+    ordered = pd.Series(pd.Categorical(names[level], names, ordered=True))
+    first, *others = (
+        cross_val_predict(TrustedOnly(), X, y, params={"fidelity": f}, method="predict_proba")
+        for f in (level, remembered[level], ordered)
+    )
+    for other in others:
+        np.testing.assert_array_equal(other, first)
 
 
 # Errors
 
 
-@pytest.mark.parametrize("baseline", ALL)
-def test_no_row_at_the_top(baseline):
-    X, y, level = draw([60, 30])
-    with pytest.raises(ValueError, match=r"no row at the top level 'c'.*'b': 30.*pass levels="):
-        baseline(levels=list("abc")).fit(X, y, fidelity=np.array(["a", "b"])[level])
-
-
+@each
 @pytest.mark.parametrize(
     ("parameters", "arguments", "message"),
     [
         ({}, {"fidelity": [0, 1]}, r"fidelity has 2 entries and X has 4 rows"),
         ({"levels": ["a", "b"]}, {"fidelity": ["a", "b", "c", "b"]}, r"unknown level\(s\) \['c'\]"),
+        (
+            {"levels": list("abc")},
+            {"fidelity": list("aabb")},
+            r"no row at the top level 'c'.*'b': 2.*pass levels=",
+        ),
         ({}, {"fidelity": "crowd"}, r"fidelity must be one-dimensional"),
         ({}, {"fidelity": [0.0, 1.0, np.nan, 1.0]}, r"missing or infinite"),
         ({"levels": ["a", "a"]}, {"fidelity": ["a"] * 4}, r"levels must be distinct"),
         ({"fidelity_feature": "source"}, {}, r"fidelity_feature must be a column.*'source'"),
+        (
+            {"fidelity_feature": "source"},
+            {"X": pd.DataFrame(np.eye(4), columns=list("abcd"))},
+            r"'source'.*columns \['a', 'b', 'c', 'd'\]",
+        ),
         ({"fidelity_feature": 2}, {}, r"fidelity_feature must be a column.* 2 columns"),
         ({"fidelity_feature": 1}, {"fidelity": [0, 0, 1, 1]}, r"use one of the two"),
         ({}, {"y": None}, r"requires y to be passed"),
         ({}, {"y": [0, 1]}, r"y has 2 entries and X has 4 rows"),
+        ({}, {"y": ["a", None, "b", "a"]}, r"y has missing values"),
         ({}, {"X": [1.0, 2.0]}, r"X must have two dimensions.*\(2,\).*Reshape"),
         ({}, {"X": np.zeros((0, 2)), "y": []}, r"X has no rows"),
         ({}, {"y": [0.1, 0.2, 0.3, 0.4]}, r"continuous"),
+        ({}, {"sample_weight": [1, 1, -1, 1]}, r"sample_weight must not be negative"),
     ],
 )
-def test_what_the_errors_say(parameters, arguments, message):
+def test_what_the_errors_say(baseline, parameters, arguments, message):
     X = np.array([[0.0, 0.0], [1.0, 0.0], [2.0, 1.0], [3.0, 1.0]])
     arguments = {"X": X, "y": [0, 1, 0, 1]} | arguments
-    for baseline in ALL:
-        with pytest.raises(ValueError, match=message):
-            baseline(**parameters).fit(**arguments)
-
-
-def test_a_column_the_frame_does_not_have():
-    with pytest.raises(ValueError, match=r"'source'.*columns \['a', 'b'\]"):
-        Pooled(fidelity_feature="source").fit(pd.DataFrame(NEW, columns=["a", "b"]), [0, 1] * 15)
+    with pytest.raises(ValueError, match=message):
+        baseline(**parameters).fit(**arguments)
+    with pytest.raises(NotFittedError):
+        baseline().predict(NEW)
 
 
 @pytest.mark.parametrize("cv", [1, 0, -3, True, 2.0, "5", KFold()])
 def test_stacked_wants_a_number_of_folds(cv):
-    X, y, level = draw([60, 30])
+    X, y, level = draw()
     with pytest.raises(ValueError, match="cv must be a number of folds from 2, or None"):
         Stacked(cv=cv).fit(X, y, fidelity=level)
 
 
 def test_stacked_wants_probabilities():
-    X, y, level = draw([60, 30])
+    X, y, level = draw()
     with pytest.raises(ValueError, match=r"predict_proba.*LinearSVC.*CalibratedClassifierCV"):
         Stacked(LinearSVC()).fit(X, y, fidelity=level)
-
-
-@pytest.mark.parametrize("baseline", ALL)
-def test_not_fitted(baseline):
-    with pytest.raises(NotFittedError):
-        baseline().predict(NEW)

@@ -24,12 +24,10 @@ from sklearn.model_selection import (
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from polyfid.estimator.baselines import Pooled, TrustedOnly
+from polyfid import Pooled, TrustedKFold, TrustedOnly, TrustedShuffleSplit, stack_levels
 from polyfid.estimator.inputs import point_ids
-from polyfid.estimator.levels import stack_levels
-from polyfid.estimator.model_selection import TrustedKFold, TrustedShuffleSplit
 
-BOTH = [TrustedKFold, TrustedShuffleSplit]
+both = pytest.mark.parametrize("splitter", [TrustedKFold, TrustedShuffleSplit])
 
 
 def draw(n_cheap=40, n_trusted=30, n_classes=2, seed=0):
@@ -40,7 +38,13 @@ def draw(n_cheap=40, n_trusted=30, n_classes=2, seed=0):
 
 
 def pairs(splitter, *arguments, **named):
-    return [(train.tolist(), test.tolist()) for train, test in splitter.split(*arguments, **named)]
+    """Training and test rows of every split, each sorted as scikit-learn's need not be."""
+    splits = splitter.split(*arguments, **named)
+    return [(sorted(train.tolist()), test.tolist()) for train, test in splits]
+
+
+def seeded(splitter):
+    return {"random_state": 0} if splitter is TrustedShuffleSplit else {}
 
 
 # Which rows are where
@@ -56,12 +60,8 @@ def test_cheap_rows_train_and_trusted_rows_are_tested(level, data):
     y = np.array(data.draw(st.lists(st.integers(0, 3), min_size=len(level), max_size=len(level))))
     X = np.zeros((len(level), 1))
     trusted, cheap = np.flatnonzero(level == 2), np.flatnonzero(level < 2)
-    options = {
-        "stratify": data.draw(st.booleans()),
-        "levels": [0, 1, 2],
-        "fidelity": level,
-    }
-    shuffle = data.draw(st.booleans())
+    shuffle, stratify = data.draw(st.booleans()), data.draw(st.booleans())
+    options = {"stratify": stratify, "levels": [0, 1, 2], "fidelity": level}
     folds = list(TrustedKFold(4, shuffle=shuffle, **options).split(X, y))
     assert len(folds) == 4
     tested = np.concatenate([test for _, test in folds])
@@ -86,47 +86,32 @@ def test_classes_are_spread_evenly(n_classes, shuffle):
     assert np.ptp(counts.sum(axis=1)) <= 1
 
 
-def test_two_classes_as_in_scikit_learn():
-    X, y, level = draw(n_cheap=0, n_trusted=63)
+def test_rows_of_one_level_are_split_as_in_scikit_learn():
+    X, y, level = draw(n_cheap=0, n_trusted=33)
     ours = [np.bincount(y[test]).tolist() for _, test in TrustedKFold(4).split(X, y, level)]
     theirs = [np.bincount(y[test]).tolist() for _, test in StratifiedKFold(4).split(X, y)]
     assert sorted(ours) == sorted(theirs)
-
-
-def test_without_stratification_as_in_scikit_learn():
-    X, y, level = draw(n_cheap=0, n_trusted=33)
     assert pairs(TrustedKFold(4, stratify=False), X, y, level) == pairs(KFold(4), X)
     assert pairs(TrustedKFold(4), X, None, level) == pairs(KFold(4), X)
-
-
-def test_draws_as_in_scikit_learn():
-    X, y, level = draw(n_cheap=0, n_trusted=33)
     options = {"n_splits": 3, "test_size": 0.3, "train_size": 0.5, "random_state": 1}
     for stratify, theirs in [(True, StratifiedShuffleSplit), (False, ShuffleSplit)]:
         ours = pairs(TrustedShuffleSplit(stratify=stratify, **options), X, y, level)
-        expected = [(sorted(train), test) for train, test in pairs(theirs(**options), X, y)]
-        assert ours == expected
+        assert ours == pairs(theirs(**options), X, y)
 
 
-def test_a_class_rarer_than_the_folds_is_spread_over_as_many():
+def test_rare_classes():
     y = np.array([0] * 17 + [1] * 3)
     folds = list(TrustedKFold(5, fidelity=np.ones(20)).split(y, y))
     assert sorted(y[test].sum() for _, test in folds) == [0, 0, 1, 1, 1]
     assert {len(test) for _, test in folds} == {4}
-    y = np.arange(20) % 7  # all classes are rarer
+    y = np.arange(20) % 7  # all classes are rarer than the folds
     assert {len(test) for _, test in TrustedKFold(5, fidelity=np.ones(20)).split(y, y)} == {4}
-
-
-def test_draws_that_cannot_be_stratified():
-    y = np.array([0] * 9 + [1])
+    y = np.array([0] * 9 + [1])  # cannot be stratified
     splitter = TrustedShuffleSplit(4, fidelity=np.ones(10), random_state=0)
-    assert pairs(splitter, y, y) == [
-        (sorted(train), test)
-        for train, test in pairs(ShuffleSplit(4, test_size=0.2, random_state=0), y)
-    ]
+    assert pairs(splitter, y, y) == pairs(ShuffleSplit(4, test_size=0.2, random_state=0), y)
 
 
-@pytest.mark.parametrize("splitter", BOTH)
+@both
 def test_seeds(splitter):
     X, y, level = draw()
     options = {"shuffle": True} if splitter is TrustedKFold else {}
@@ -137,29 +122,27 @@ def test_seeds(splitter):
 # Where the levels come from
 
 
-@pytest.mark.parametrize("splitter", BOTH)
+@both
 def test_ways_to_pass_the_levels(splitter):
     X, y, level = draw()
-    options = {"random_state": 0} if splitter is TrustedShuffleSplit else {}
+    options = seeded(splitter)
     expected = pairs(splitter(3, fidelity=level, **options), X, y)
     names = np.array(["web", "lab"])  # not in alphabetical order
     _, _, remembered = stack_levels({name: (np.zeros((1, 1)), [0]) for name in names})
     plain, ordered = splitter(3, **options), splitter(3, levels=["web", "lab"], **options)
-    assert pairs(plain, X, y, level) == expected
     assert pairs(plain, X, y, groups=level.tolist()) == expected
     assert pairs(plain, X, y, fidelity=pd.Series(level)) == expected
     assert pairs(ordered, X, y, names[level]) == expected
     assert pairs(plain, X, y, remembered[level]) == expected
     assert pairs(plain, X, y, pl.Series(names[level], dtype=pl.Enum(names))) == expected
-    # what is passed to split comes before the constructor's
+    # An argument of split overrides that of the constructor.
     assert pairs(splitter(3, fidelity=1 - level, **options), X, y, level) == expected
 
 
-@pytest.mark.parametrize("splitter", BOTH)
+@both
 def test_containers(splitter):
     X, y, level = draw()
-    options = {"random_state": 0} if splitter is TrustedShuffleSplit else {}
-    cv = splitter(3, fidelity=level, drop_repeats=True, **options)
+    cv = splitter(3, fidelity=level, drop_repeats=True, **seeded(splitter))
     expected = pairs(cv, X, y)
     frame = {"a": X[:, 0], "b": X[:, 1]}
     for X_like in [X.tolist(), pd.DataFrame(frame), pl.DataFrame(frame), sparse.csr_array(X)]:
@@ -167,16 +150,14 @@ def test_containers(splitter):
             assert pairs(cv, X_like, y_like) == expected
 
 
-@pytest.mark.parametrize("splitter", BOTH)
+@both
 def test_repr_pickle_and_number_of_splits(splitter):
     X, y, level = draw()
     _, _, fidelity = stack_levels({"web": (X[:40], y[:40]), "lab": (X[40:], y[40:])})
-    cv = splitter(4, fidelity=fidelity)
+    cv = splitter(4, fidelity=fidelity, **seeded(splitter))
     assert repr(cv).startswith(f"{splitter.__name__}(")
     assert len(repr(cv)) < 400
     assert cv.get_n_splits() == cv.get_n_splits(X, y, level) == 4
-    options = {} if splitter is TrustedKFold else {"random_state": 0}
-    cv = splitter(4, fidelity=fidelity, **options)
     for copy in [pickle.loads(pickle.dumps(cv)), clone(cv, safe=False)]:
         assert pairs(copy, X, y) == pairs(cv, X, y)
 
@@ -184,13 +165,11 @@ def test_repr_pickle_and_number_of_splits(splitter):
 # Repeats
 
 
-@pytest.mark.parametrize("splitter", BOTH)
+@both
 def test_repeats_of_test_rows_can_be_dropped(splitter):
     X, y, level = draw(n_cheap=60, n_trusted=40)
-    rng = np.random.default_rng(1)
-    X = X[rng.integers(0, 30, len(X))]  # points with labels at several levels
-    cv = splitter(4, drop_repeats=True)
-    for train, test in cv.split(X, y, level):
+    X = X[np.random.default_rng(1).integers(0, 30, len(X))]  # points with labels at several levels
+    for train, test in splitter(4, drop_repeats=True).split(X, y, level):
         rows, tested = X[train].tolist(), X[test].tolist()
         assert not [row for row in rows if row in tested]
         left_out = np.setdiff1d(np.arange(len(X)), np.union1d(train, test))
@@ -200,14 +179,10 @@ def test_repeats_of_test_rows_can_be_dropped(splitter):
 
 def test_equal_points():
     X = np.array([[0.0, 1.0], [-0.0, 1.0], [np.nan, 1.0], [1.0, 0.0], [-np.nan, 1.0], [1.0, 0.0]])
-    ids = [0, 0, 1, 2, 1, 2]
-    assert point_ids(X).tolist() == ids
-    assert point_ids(X.astype(object)).tolist() == ids
-    assert point_ids(X.astype(np.float32)).tolist() == ids
-    assert point_ids(pd.DataFrame(X)).tolist() == ids
-    assert point_ids(pl.DataFrame(X)).tolist() == ids
     mixed = pd.DataFrame({"a": list("xxyzyz"), "b": pd.array([1, 1, None, 3, None, 3], "Int64")})
-    assert point_ids(mixed).tolist() == ids
+    alike = [X, X.astype(object), X.astype(np.float32), pd.DataFrame(X), pl.DataFrame(X), mixed]
+    for like in alike:
+        assert point_ids(like).tolist() == [0, 0, 1, 2, 1, 2]
     assert point_ids(["a", "b", "a"]).tolist() == [0, 1, 0]
     assert point_ids(np.array([[True], [False], [True]])).tolist() == [0, 1, 0]
     stored_zero = sparse.csr_array(([1.0, 0.0, 1.0], [0, 1, 0], [0, 2, 3]), shape=(2, 2))
@@ -229,41 +204,34 @@ def by_hand(X, y, level):
 
 def test_cross_validation_without_routing():
     X, y, level = draw()
-    expected = by_hand(X, y, level)
     params = {"fidelity": level}
     fixed, free = TrustedKFold(fidelity=level), TrustedKFold()
-    runs = [
-        cross_val_score(Pooled(), X, y, cv=fixed, params=params),
+    for run in [
         cross_val_score(Pooled(), X, y, cv=free, groups=level, params=params),
         cross_validate(Pooled(), X, y, cv=fixed, params=params)["test_score"],
-    ]
-    for run in runs:
-        np.testing.assert_array_equal(run, expected)
-    # any model at all, without a fidelity of its own
+    ]:
+        np.testing.assert_array_equal(run, by_hand(X, y, level))
+    # Any model at all, without a fidelity of its own.
     assert len(cross_val_score(LogisticRegression(), X, y, cv=fixed)) == 5
     for cv, extra in [(fixed, {}), (free, {"groups": level})]:
-        search = GridSearchCV(
-            TrustedOnly(LogisticRegression()), {"estimator__C": [0.1, 1.0]}, cv=cv
-        )
-        search.fit(X, y, fidelity=level, **extra)
-        assert search.n_splits_ == 5
+        grid = {"estimator__C": [0.1, 1.0]}
+        search = GridSearchCV(TrustedOnly(LogisticRegression()), grid, cv=cv)
+        assert search.fit(X, y, fidelity=level, **extra).n_splits_ == 5
 
 
 def test_cross_validation_with_routing():
     X, y, level = draw()
-    expected = by_hand(X, y, level)
     params = {"fidelity": level}
     with sklearn.config_context(enable_metadata_routing=True):
         for cv in [TrustedKFold(), TrustedKFold(fidelity=level)]:
             run = cross_validate(Pooled(), X, y, cv=cv, params=params, error_score="raise")
-            np.testing.assert_array_equal(run["test_score"], expected)
+            np.testing.assert_array_equal(run["test_score"], by_hand(X, y, level))
         piped = make_pipeline(StandardScaler(), Pooled(LogisticRegression()))
         search = GridSearchCV(piped, {"pooled__estimator__C": [0.1, 1.0]}, cv=TrustedKFold(3))
-        search.fit(X, y, fidelity=level)
-        assert search.n_splits_ == 3
+        assert search.fit(X, y, fidelity=level).n_splits_ == 3
         nested = cross_validate(search, X, y, cv=TrustedKFold(), params=params, error_score="raise")
         assert len(nested["test_score"]) == 5
-        # under scikit-learn's name for what a splitter takes
+        # Under scikit-learn's name for what a splitter takes.
         model = LogisticRegression()
         assert len(cross_val_score(model, X, y, cv=TrustedKFold(), params={"groups": level})) == 5
 
@@ -271,7 +239,7 @@ def test_cross_validation_with_routing():
 # Errors
 
 
-@pytest.mark.parametrize("splitter", BOTH)
+@both
 @pytest.mark.parametrize(
     ("options", "arguments", "message"),
     [

@@ -265,5 +265,5 @@ def test_inspect_says_what_is_in_a_model(polyfid, folder):
     assert re.search(r"^  crowd:\n    bad: \d+", said, re.MULTILINE)
     assert polyfid("inspect", "model.polyfid", "-q").stdout == ""
     held = polyfid.json("inspect", "model.polyfid")
-    assert held["schema"] == 1
+    assert held["schema"] == 2
     assert held["features"] == ["heat", "flow"]

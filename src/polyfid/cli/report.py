@@ -118,10 +118,9 @@ def _model_and_table(
 
 
 def _is_model(file: str) -> bool:
-    from polyfid.model_files.container import MAGIC
+    from polyfid.model_files import is_model
 
     try:
-        with open(file, "rb") as opened:
-            return opened.read(len(MAGIC)) == MAGIC
+        return is_model(file)
     except OSError:  # it is said when it is read
         return False

@@ -1,14 +1,10 @@
-"""Baselines: what any scikit-learn classifier makes of the same labels.
-
-The common part reads rows and levels and keeps the columns of the classes in order; a baseline
-says which rows its models see.
-"""
+"""Baselines: any scikit-learn classifier on the same labels of several levels."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -21,59 +17,34 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils import _safe_indexing, assert_all_finite, column_or_1d, get_tags
+from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_is_fitted,
-    has_fit_parameter,
-    validate_data,
-)
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
-from polyfid.arrays import Array
-from polyfid.estimator.inputs import FidelityColumn, as_table, check_rows, point_ids
-from polyfid.estimator.levels import Levels, encode_levels, order_levels
+from polyfid.arrays import Array, Indices
+from polyfid.estimator.inputs import (
+    as_table,
+    point_ids,
+    read_labels,
+    read_levels,
+    read_weights,
+    split_fidelity,
+)
 
 __all__ = ["Pooled", "Stacked", "TrustedOnly"]
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """What one model is trained on; ``X`` keeps the container it came in."""
-
-    X: Any
-    y: NDArray[Any]
-    level: NDArray[np.intp]
-    weight: Array | None = None
-    point: Any = None  # (n,) equal where the features are, see `point_ids`
-
-    def take(self, index: NDArray[Any]) -> _Rows:
-        """The rows of an index or a mask."""
-        weight = None if self.weight is None else self.weight[index]
-        point = None if self.point is None else self.point[index]
-        return _Rows(_take(self.X, index), self.y[index], self.level[index], weight, point)
-
-
-def _take(X: Any, index: NDArray[Any]) -> Any:
-    return _safe_indexing(X, np.flatnonzero(index) if index.dtype == bool else index)
-
-
-def _has(method: str) -> Callable[[_Baseline], bool]:
-    """For `available_if`: the wrapped estimator has the method, or fails as it does without."""
-
-    def check(self: _Baseline) -> bool:
-        getattr(self._template(), method)
-        return True
-
-    return check
+def _estimator_has(method: str, baseline: _Baseline) -> bool:
+    """For `available_if`: fails as the wrapped estimator does if it lacks the method."""
+    getattr(baseline._template(), method)
+    return True
 
 
 class _Baseline(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
-    """Levels in, predictions at the top level out; a subclass says which rows a model sees."""
+    """Labels of several levels in, predictions at the top level out."""
 
-    # Where metadata routing is enabled, what is passed arrives without a request. Whether scores
-    # are weighted too is for the user to say: set_score_request(sample_weight=...).
+    # Where metadata routing is enabled, fit takes these without a request. Whether scores are
+    # weighted too is for the user to say: set_score_request(sample_weight=...).
     __metadata_request__fit = {"fidelity": True, "sample_weight": True}  # noqa: RUF012
 
     def __init__(
@@ -87,12 +58,12 @@ class _Baseline(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.levels = levels
         self.fidelity_feature = fidelity_feature
 
-    def _fit_rows(self, rows: _Rows) -> Any:
+    def _fit_levels(self, X: Any, y: NDArray[Any], level: Indices, weight: Array | None) -> Any:
         """The fitted model of the top level."""
         raise NotImplementedError
 
     def _features(self, X: Any) -> Any:
-        """What the model of the top level takes for new rows."""
+        """The input of the model of the top level for new rows."""
         return X
 
     def fit(
@@ -107,7 +78,7 @@ class _Baseline(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array, data frame or sparse matrix of shape (n, d)
-            Passed on as it is, rows selected, to the wrapped estimator.
+            The wrapped estimator gets some or all of its rows, in the same container.
         y : array-like of shape (n,)
             Classes. They need not all occur at every level.
         fidelity : array-like of shape (n,), optional
@@ -119,34 +90,23 @@ class _Baseline(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        X = as_table(X)
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None; "
-                "pass one class a row"
-            )
-        labels = column_or_1d(y, warn=True)
+        X, fidelity, column = split_fidelity(as_table(X), fidelity, self.fidelity_feature)
         n = X.shape[0]
-        check_rows("y", labels, n)
+        labels = read_labels(y, n)
         if n == 0:
             raise ValueError("X has no rows; at least one labelled row is needed")
-        assert_all_finite(labels, input_name="y")
-        check_classification_targets(labels)
-        weight = None if sample_weight is None else _check_sample_weight(sample_weight, X)
-
-        self._fidelity_column: FidelityColumn | None = None
-        if self.fidelity_feature is not None:
-            if fidelity is not None:
-                raise ValueError(
-                    f"fidelity was passed although fidelity_feature={self.fidelity_feature!r} "
-                    "says that a column of X holds it; use one of the two"
-                )
-            self._fidelity_column = FidelityColumn.find(X, self.fidelity_feature)
-            X, fidelity = self._fidelity_column.split(X)
-        self.levels_, level = self._read_levels(fidelity, n)
+        weight = None if sample_weight is None else read_weights(sample_weight, n)
+        levels, level = read_levels(self.levels, fidelity, n)
+        counts = np.bincount(level, minlength=len(levels)).tolist()
+        if not counts[-1]:
+            raise ValueError(
+                f"fidelity has no row at the top level {levels[-1]!r} (rows per level, least "
+                f"trusted first: {dict(zip(levels, counts, strict=True))}); add labels of that "
+                "level, or pass levels= with names that end in the most trusted level with labels"
+            )
         validate_data(self, X, skip_check_array=True)
-        self.classes_ = np.unique(labels)
-        self.estimator_ = self._fit_rows(_Rows(X, labels, level, weight))
+        self._fidelity_column, self.levels_, self.classes_ = column, levels, np.unique(labels)
+        self.estimator_ = self._fit_levels(X, labels, level, weight)
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -154,34 +114,35 @@ class _Baseline(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         X = self._read_new(X)
         return self.estimator_.predict(self._features(X))
 
-    @available_if(_has("predict_proba"))
+    @available_if(partial(_estimator_has, "predict_proba"))
     def predict_proba(self, X: Any) -> Array:
-        """Probabilities (n, number of classes) at the top level, in the order of ``classes_``.
+        """Probabilities (n, n_classes) at the top level, in the order of ``classes_``.
 
-        A class that the model of the top level never saw has probability zero.
+        A class without rows in the training set of the top level's model has probability zero.
         """
         X = self._read_new(X)
         return _proba(self.estimator_, self._features(X), self.classes_)
 
-    @available_if(_has("decision_function"))
+    @available_if(partial(_estimator_has, "decision_function"))
     def decision_function(self, X: Any) -> Array:
-        """Scores at the top level: (n,) for two classes, else (n, number of classes).
+        """Scores at the top level: (n,) for two classes, else (n, n_classes).
 
-        A class that the model of the top level never saw scores the lowest finite number.
+        A class without rows in the training set of the top level's model gets the lowest finite
+        number.
         """
         X = self._read_new(X)
-        known = np.isin(self.classes_, self.estimator_.classes_)
-        if known.sum() == 1:
+        present = np.isin(self.classes_, self.estimator_.classes_)
+        if present.sum() == 1:
             scores = np.zeros((X.shape[0], 1))
         else:
             scores = self.estimator_.decision_function(self._features(X))
-            if known.all():
+            if present.all():
                 return scores
             if scores.ndim == 1:
                 scores = np.column_stack([-scores, scores])
-        every = np.full((len(scores), len(known)), np.finfo(np.float64).min)
-        every[:, known] = scores
-        return np.sign(every[:, 1] - every[:, 0]) if len(known) == 2 else every
+        every = np.full((len(scores), len(present)), np.finfo(np.float64).min)
+        every[:, present] = scores
+        return np.sign(every[:, 1] - every[:, 0]) if len(present) == 2 else every
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -201,35 +162,18 @@ class _Baseline(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 step.set_fit_request(sample_weight=True)
         return make_pipeline(*steps)
 
-    def _train(self, rows: _Rows) -> Any:
-        """The estimator fitted to the rows, or a constant if they hold one class only."""
-        present = np.unique(rows.y if rows.weight is None else rows.y[rows.weight > 0])
+    def _train(self, X: Any, y: NDArray[Any], weight: Array | None, rows: Indices) -> Any:
+        """The estimator fitted to some of the rows, or a constant if they have one class only."""
+        y, weight = y[rows], None if weight is None else weight[rows]
+        present = np.unique(y if weight is None else y[weight > 0])
         if len(present) == 1:
-            constant = DummyClassifier(strategy="prior")
-            return constant.fit(np.zeros((1, 1)), present)
+            return DummyClassifier(strategy="prior").fit(np.zeros((1, 1)), present)
         model = clone(self._template())
-        weights = {} if rows.weight is None else _weight_arguments(model, rows.weight)
-        return model.fit(rows.X, rows.y, **weights)
-
-    def _read_levels(self, fidelity: Any, n: int) -> tuple[Levels, NDArray[np.intp]]:
-        """Names of the levels and the level of each row, some of which are at the top."""
-        if fidelity is None:
-            names = (0,) if self.levels is None else order_levels(None, self.levels)
-            return names, np.full(n, len(names) - 1, dtype=np.intp)
-        names = order_levels(fidelity, self.levels)
-        level = encode_levels(fidelity, names)
-        check_rows("fidelity", level, n)
-        if not (level == len(names) - 1).any():
-            counts = {name: int((level == t).sum()) for t, name in enumerate(names)}
-            raise ValueError(
-                f"fidelity has no row at the top level {names[-1]!r} (rows a level, least trusted "
-                f"first: {counts}); add labels of that level, or pass levels= with names that end "
-                "in the most trusted level that has labels"
-            )
-        return names, level
+        weights = {} if weight is None else _weight_arguments(model, weight)
+        return model.fit(_safe_indexing(X, rows), y, **weights)
 
     def _read_new(self, X: Any) -> Any:
-        """New rows without the column of the fidelity, which may be there or not."""
+        """New rows without the column of the fidelity, if they have one."""
         check_is_fitted(self)
         X = as_table(X)
         if self._fidelity_column is not None:
@@ -239,7 +183,7 @@ class _Baseline(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
 
 class TrustedOnly(_Baseline):
-    """A classifier of the top level's labels only: what the cheap labels must improve on.
+    """A classifier of the top level's labels only: the cheap labels must improve on it.
 
     Parameters
     ----------
@@ -249,7 +193,7 @@ class TrustedOnly(_Baseline):
         Names of the levels, least trusted first; needed when they do not sort that way and
         ``fidelity`` does not carry their order as that of `polyfid.stack_levels` does.
     fidelity_feature : int or str, optional
-        The column of X that holds the fidelity, instead of the argument of `fit`. It is no
+        The column of X that holds the fidelity, instead of the argument of `fit`. It is not a
         feature, and new rows may come with or without it.
 
     Attributes
@@ -261,7 +205,7 @@ class TrustedOnly(_Baseline):
     levels_ : tuple
         Names of the levels, least trusted first.
     n_features_in_ : int
-        Number of features, the fidelity not among them.
+        Number of features, without the fidelity.
     feature_names_in_ : array
         Their names, if X is a data frame.
 
@@ -272,15 +216,15 @@ class TrustedOnly(_Baseline):
     ``cross_validate(make_pipeline(StandardScaler(), TrustedOnly()), X, y,
     params={"fidelity": fidelity})``. Without it, ``cross_validate(TrustedOnly(), X, y,
     params={"fidelity": fidelity})`` works too, and a step of a pipeline is named as in
-    ``params={"trustedonly__fidelity": fidelity}``. Either way it is worth scoring trusted rows
-    only: see `polyfid.TrustedKFold`. Weights are routed to `fit` in the same way;
-    with routing, scikit-learn asks whether the scores shall be weighted:
+    ``params={"trustedonly__fidelity": fidelity}``. Either way, score trusted rows only, with
+    `polyfid.TrustedKFold`. Weights are routed to `fit` in the same way; with routing, scikit-learn
+    asks whether the scores shall be weighted:
     ``TrustedOnly().set_score_request(sample_weight=True)``.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from polyfid.estimator.baselines import TrustedOnly
+    >>> from polyfid import TrustedOnly
     >>> X = np.array([[0.0], [1.0], [2.0], [0.0], [1.0], [2.0]])
     >>> y = [1, 1, 0, 0, 0, 1]
     >>> fidelity = ["crowd"] * 3 + ["expert"] * 3
@@ -289,12 +233,12 @@ class TrustedOnly(_Baseline):
     array([0, 1])
     """
 
-    def _fit_rows(self, rows: _Rows) -> Any:
-        return self._train(rows.take(rows.level == rows.level.max()))
+    def _fit_levels(self, X: Any, y: NDArray[Any], level: Indices, weight: Array | None) -> Any:
+        return self._train(X, y, weight, np.flatnonzero(level == level.max()))
 
 
 class Pooled(_Baseline):
-    """A classifier of all labels alike, as if every level deserved the same trust.
+    """A classifier of all labels, as if every level deserved the same trust.
 
     Parameters
     ----------
@@ -304,7 +248,7 @@ class Pooled(_Baseline):
     Examples
     --------
     >>> import numpy as np
-    >>> from polyfid.estimator.baselines import Pooled
+    >>> from polyfid import Pooled
     >>> X = np.array([[0.0], [1.0], [2.0], [0.0], [2.0]])
     >>> y = ["no", "no", "yes", "no", "yes"]
     >>> model = Pooled().fit(X, y, fidelity=[0, 0, 0, 1, 1])
@@ -312,15 +256,15 @@ class Pooled(_Baseline):
     ['no', 'yes']
     """
 
-    def _fit_rows(self, rows: _Rows) -> Any:
-        return self._train(rows)
+    def _fit_levels(self, X: Any, y: NDArray[Any], level: Indices, weight: Array | None) -> Any:
+        return self._train(X, y, weight, np.arange(len(y)))
 
 
 class Stacked(_Baseline):
-    """A chain of classifiers: the features of each are X and what the one below it predicts.
+    """A chain of classifiers, one per level: the input of each is X and the prediction of the last.
 
     The model of a level is trained on the rows of that level. Its probabilities (of the second
-    class if it knows two, else of all) are further features of the next level's model, named
+    class if it has two, else of all) are further features of the next level's model, named
     ``proba_<level>_<class>`` where X is a data frame.
 
     Parameters
@@ -329,23 +273,23 @@ class Stacked(_Baseline):
         As in `TrustedOnly`; so is how the fidelity is passed. The estimator needs
         `predict_proba`; it is cloned for each level.
     cv : int or None, default=5
-        A point that was labelled at two levels would show the upper model what the lower one has
-        learnt by heart. Such rows therefore get their features from a model trained on other
-        points, one of ``cv`` folds. None: always from the model of all the level's rows.
+        A point with labels at two levels would show the upper model a prediction of the lower one
+        on its own training row. For such rows the prediction comes from a model trained on other
+        points, with ``cv`` folds. None: always from the model of all the level's rows.
 
     Attributes
     ----------
     estimator_ : classifier
         The fitted model of the top level.
     lower_estimators_ : list
-        The fitted models below it, least trusted first: of levels that have rows.
+        The fitted models below it, least trusted first, of the levels that have rows.
     classes_, levels_, n_features_in_, feature_names_in_
         As in `TrustedOnly`.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from polyfid.estimator.baselines import Stacked
+    >>> from polyfid import Stacked
     >>> X = np.linspace(0, 1, 20).reshape(-1, 1)
     >>> cheap, trusted = X[:, 0] > 0.6, X[::4, 0] > 0.5
     >>> X, y = np.concatenate([X, X[::4]]), np.concatenate([cheap, trusted])
@@ -367,30 +311,32 @@ class Stacked(_Baseline):
         super().__init__(estimator, levels=levels, fidelity_feature=fidelity_feature)
         self.cv = cv
 
-    def _fit_rows(self, rows: _Rows) -> Any:
-        self.lower_estimators_ = []
-        self._lower_names = []
-        lower = np.unique(rows.level)[:-1]
-        if len(lower):
+    def _fit_levels(self, X: Any, y: NDArray[Any], level: Indices, weight: Array | None) -> Any:
+        self.lower_estimators_, self._lower_names = [], []
+        *lower, top = np.unique(level)
+        if lower:
             self._check_chain()
-            rows = replace(rows, point=point_ids(rows.X))
-        stage = rows  # those of this level and above, with the predictions of the level below
+            points = point_ids(X)
+        features = X
         for t in lower:
-            here = rows.level == t
-            below, above, rows = stage.take(here), stage.take(~here), rows.take(~here)
-            model = self._train(below)
-            proba = self._predict_above(model, below, above)
+            here, above = np.flatnonzero(level == t), np.flatnonzero(level > t)
+            model = self._train(features, y, weight, here)
+            proba = np.zeros((len(y), len(model.classes_)))
+            proba[above] = _proba(model, _safe_indexing(features, above), model.classes_)
+            for train, repeats in self._folds(points, here, above):
+                other = self._train(features, y, weight, train)
+                proba[repeats] = _proba(other, _safe_indexing(features, repeats), model.classes_)
+            features = _append(X, proba, self.levels_[t], model.classes_)
             self.lower_estimators_.append(model)
             self._lower_names.append(self.levels_[t])
-            stage = replace(rows, X=_append(rows.X, proba, self.levels_[t], model.classes_))
-        return self._train(stage)
+        return self._train(features, y, weight, np.flatnonzero(level == top))
 
     def _check_chain(self) -> None:
         cv = self.cv
         if cv is not None and (not isinstance(cv, int | np.integer) or cv < 2):
             raise ValueError(
-                "cv must be a number of folds from 2, or None for no folds at all; got "
-                f"{cv!r}. Take 5 if in doubt"
+                f"cv must be a number of folds from 2, or None for no folds; got {cv!r}. Pass 5 if "
+                "in doubt"
             )
         if not hasattr(self._template(), "predict_proba"):
             raise ValueError(
@@ -398,20 +344,19 @@ class Stacked(_Baseline):
                 f"{self.estimator!r} has none. Wrap it in scikit-learn's CalibratedClassifierCV"
             )
 
-    def _predict_above(self, model: Any, below: _Rows, above: _Rows) -> Array:
-        """Probabilities for the rows above, from other models where they repeat points below."""
-        proba = _proba(model, above.X, model.classes_)
-        n_points = len(np.unique(below.point))
-        if self.cv is None or n_points < 2 or not np.isin(above.point, below.point).any():
-            return proba
-        # Whole points make up a fold: a point may have several labels at one level.
-        folds = GroupKFold(min(self.cv, n_points)).split(below.y, groups=below.point)
+    def _folds(
+        self, points: Indices, here: Indices, above: Indices
+    ) -> Iterable[tuple[Indices, Indices]]:
+        """Rows of a level to train on, and rows above it that repeat points left out of those."""
+        n_points = len(np.unique(points[here]))
+        if self.cv is None or n_points < 2:
+            return
+        # A fold has whole points: a point may have several labels at one level.
+        folds = GroupKFold(min(self.cv, n_points)).split(here, groups=points[here])
         for train, held_out in folds:
-            repeats = np.isin(above.point, below.take(held_out).point)
-            if repeats.any():
-                other = self._train(below.take(train))
-                proba[repeats] = _proba(other, _take(above.X, repeats), model.classes_)
-        return proba
+            repeats = above[np.isin(points[above], points[here[held_out]])]
+            if len(repeats):
+                yield here[train], repeats
 
     def _features(self, X: Any) -> Any:
         features = X
@@ -425,12 +370,8 @@ def _routing() -> bool:
     return bool(get_config()["enable_metadata_routing"])
 
 
-def _is_sparse(X: Any) -> bool:
-    return hasattr(X, "tocsr")
-
-
 def _weight_arguments(model: Any, weight: Array) -> dict[str, Array]:
-    """How `fit` takes the weights of the rows."""
+    """The arguments of `fit` that pass the weights of the rows."""
     taker = model
     if isinstance(model, Pipeline) and not _routing():
         # To all steps, so that a weight of two counts as two rows for the scaler too.
@@ -450,7 +391,7 @@ def _weight_arguments(model: Any, weight: Array) -> dict[str, Array]:
 
 
 def _proba(model: Any, X: Any, classes: NDArray[Any]) -> Array:
-    """Probabilities in the order of ``classes``, zero for those the model does not know."""
+    """Probabilities in the order of ``classes``, zero for those that the model does not have."""
     proba = np.zeros((X.shape[0], len(classes)))
     proba[:, np.searchsorted(classes, model.classes_)] = model.predict_proba(X)
     return proba
@@ -458,9 +399,9 @@ def _proba(model: Any, X: Any, classes: NDArray[Any]) -> Array:
 
 def _append(X: Any, proba: Array, level: Any, classes: NDArray[Any]) -> Any:
     """X with columns of probabilities, in the container of X."""
-    if len(classes) == 2:  # the first column says what the second does
+    if len(classes) == 2:  # the first column is one minus the second
         proba, classes = proba[:, 1:], classes[1:]
-    if _is_sparse(X):
+    if hasattr(X, "tocsr"):
         blocks: list[Any] = [X, proba]
         return sparse.hstack(blocks, format="csr")
     columns = getattr(X, "columns", None)

@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from polyfid import model_files as persistence
+from polyfid import model_files
 from polyfid.arrays import Array, settled
 from polyfid.estimator.fitted import Fitted, Known
 from polyfid.estimator.inputs import (
@@ -30,6 +30,7 @@ from polyfid.estimator.inputs import (
 )
 from polyfid.estimator.levels import Levels, order_levels
 from polyfid.estimator.parameters import n_tuning_of, read_n_inducing, read_n_tuning, read_settings
+from polyfid.estimator.state import ClassifierState
 from polyfid.estimator.surveying import Blocks, Look, Survey, survey
 from polyfid.kernels import RBF, Constant, Kernel
 from polyfid.learning.fitting import Encoded, Task, fit_exactly, fit_sparsely, stands_for
@@ -277,7 +278,7 @@ class MultiFidelityClassifier(Fitted, ClassifierMixin, BaseEstimator):
         X, fidelity, column = self._set_fidelity_apart(X, fidelity)
         x = read_features(self, X, reset=True)
         n = len(x)
-        labels = read_labels(self, y, n)
+        labels = read_labels(y, n)
         levels, level = read_levels(self.levels, fidelity, n)
         weight = read_weights(sample_weight, n)
         asked = annotator if self.label_noise == "annotator" else None
@@ -538,9 +539,9 @@ class MultiFidelityClassifier(Fitted, ClassifierMixin, BaseEstimator):
         ...     inspect(path)["classes"]
         [False, True]
         """
-        persistence.write(path, "classifier", self._state(), self._about())
+        model_files.write(path, "classifier", self._state(), self._about())
 
-    def _state(self) -> persistence.ClassifierState:
+    def _state(self) -> ClassifierState:
         """All that a file has to hold."""
         check_is_fitted(self, "report_")
         if type(self) is not MultiFidelityClassifier:
@@ -553,7 +554,7 @@ class MultiFidelityClassifier(Fitted, ClassifierMixin, BaseEstimator):
             parameters["random_state"] = None
         if not isinstance(self.levels, list | tuple | None):
             parameters["levels"] = self.levels_  # what it held in the end
-        return persistence.ClassifierState(
+        return ClassifierState(
             parameters,
             self.classes_,
             self.levels_,
@@ -581,7 +582,7 @@ class MultiFidelityClassifier(Fitted, ClassifierMixin, BaseEstimator):
     @classmethod
     def _restore(cls, state: Any) -> Self:
         """The model of a state, if its parts belong together."""
-        if not isinstance(state, persistence.ClassifierState):
+        if not isinstance(state, ClassifierState):
             raise TypeError(f"a classifier cannot be made of a {type(state).__name__}")
         state.check()
         model = cls(**state.parameters)

@@ -43,12 +43,11 @@ def read_features(estimator: Any, X: Any, reset: bool) -> Array:
     return np.asarray(x)
 
 
-def read_labels(estimator: Any, y: Any, n: int) -> NDArray[Any]:
+def read_labels(y: Any, n: int) -> NDArray[Any]:
     """Classes of n rows."""
     if y is None:
         raise ValueError(
-            f"{type(estimator).__name__} requires y to be passed, but the target y is None; "
-            "pass one class a row"
+            "the model requires y to be passed, but the target y is None; pass one class per row"
         )
     labels = np.asarray(y)
     if labels.dtype.kind == "O" and any(map(is_missing, labels.ravel())):
@@ -253,6 +252,21 @@ class FidelityColumn:
             names = list(columns)
             return _split(X, names.index(self.name)) if self.name in names else (X, None)
         return _split(X, self.place) if X.shape[1] == n_features + 1 else (X, None)
+
+
+def split_fidelity(
+    X: Any, fidelity: Any, feature: int | str | None
+) -> tuple[Any, Any, FidelityColumn | None]:
+    """X, the fidelity of its rows, and the column of X that held it, if one did."""
+    if feature is None:
+        return X, fidelity, None
+    if fidelity is not None:
+        raise ValueError(
+            f"fidelity was passed although fidelity_feature={feature!r} says that a column of X "
+            "holds it; use one of the two"
+        )
+    column = FidelityColumn.find(X, feature)
+    return *column.split(X), column
 
 
 def _split(X: Any, place: int) -> tuple[Any, Any]:

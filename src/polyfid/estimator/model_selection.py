@@ -1,4 +1,4 @@
-"""Cross-validation that tests on trusted rows only and always trains on the cheap ones."""
+"""Cross-validation that tests on trusted rows only and trains on all cheap ones in every split."""
 
 from __future__ import annotations
 
@@ -6,55 +6,39 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.model_selection import BaseCrossValidator, ShuffleSplit, StratifiedShuffleSplit
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import type_of_target
 
-from polyfid.estimator.inputs import check_rows, point_ids
-from polyfid.estimator.levels import encode_levels, order_levels
+from polyfid.arrays import Indices
+from polyfid.estimator.inputs import point_ids, read_labels, read_levels
 
 __all__ = ["TrustedKFold", "TrustedShuffleSplit"]
-
-Index = NDArray[np.intp]
 
 
 class _TrustedSplitter(BaseCrossValidator):
     """Splits the rows of the top level; a subclass says how."""
 
-    # As in scikit-learn's GroupsConsumerMixin: what is passed arrives without a request.
+    # As in scikit-learn's GroupsConsumerMixin: split takes these without a request.
     __metadata_request__split = {"groups": True, "fidelity": True}  # noqa: RUF012
 
-    _least_splits = 1
+    n_splits: int
+    fidelity: ArrayLike | None
+    levels: Iterable[Any] | None
+    stratify: bool
+    drop_repeats: bool
 
-    def __init__(
-        self,
-        n_splits: int,
-        *,
-        fidelity: ArrayLike | None,
-        levels: Iterable[Any] | None,
-        stratify: bool,
-        drop_repeats: bool,
-        random_state: Any,
-    ) -> None:
-        if not isinstance(n_splits, int | np.integer) or n_splits < self._least_splits:
-            raise ValueError(
-                f"n_splits must be an integer from {self._least_splits}, got {n_splits!r}"
-            )
-        self.n_splits = n_splits
-        self.fidelity = fidelity
-        self.levels = levels
-        self.stratify = stratify
-        self.drop_repeats = drop_repeats
-        self.random_state = random_state
+    def _check_n_splits(self, least: int) -> None:
+        n = self.n_splits
+        if not isinstance(n, int | np.integer) or n < least:
+            raise ValueError(f"n_splits must be an integer from {least}, got {n!r}")
 
-    @property
     def _least_rows(self) -> int:
-        """How many trusted rows a split needs."""
-        raise NotImplementedError
+        """The number of trusted rows that a split needs."""
+        return 2
 
-    def _split_trusted(self, n: int, classes: Index | None) -> Iterable[tuple[Index, Index]]:
-        """Places of training and test rows among ``n`` trusted ones, by class if any are given."""
+    def _split_trusted(self, n: int, classes: Indices | None) -> Iterable[tuple[Indices, Indices]]:
+        """Training and test rows among ``n`` trusted ones, whose classes are given to stratify."""
         raise NotImplementedError
 
     def split(
@@ -63,7 +47,7 @@ class _TrustedSplitter(BaseCrossValidator):
         y: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         fidelity: ArrayLike | None = None,
-    ) -> Iterator[tuple[Index, Index]]:
+    ) -> Iterator[tuple[Indices, Indices]]:
         """Yield the indices of training and test rows.
 
         Parameters
@@ -73,29 +57,28 @@ class _TrustedSplitter(BaseCrossValidator):
         y : array-like of shape (n,), optional
             Classes, to stratify by.
         groups, fidelity : array-like of shape (n,), optional
-            The level of each row, under either name; without it, that of the constructor.
+            The level of each row, under either name; overrides that of the constructor.
 
         Yields
         ------
         train, test : arrays of indices
         """
         n = X.shape[0] if hasattr(X, "shape") else len(X)
-        names, level = self._read_levels(groups, fidelity, n)
-        trusted = np.flatnonzero(level == len(names) - 1)
-        if len(trusted) < self._least_rows:
+        names, level = read_levels(self.levels, self._chosen_fidelity(groups, fidelity), n)
+        cheap, trusted = (np.flatnonzero((level == len(names) - 1) == top) for top in (False, True))
+        if len(trusted) < self._least_rows():
             raise ValueError(
                 f"{type(self).__name__} with n_splits={self.n_splits} needs at least "
-                f"{self._least_rows} rows at the top level {names[-1]!r}, got {len(trusted)} (the "
-                f"levels, least trusted first, are {list(names)}); label more, split less, or "
-                "correct the order by levels="
+                f"{self._least_rows()} rows at the top level {names[-1]!r}, got {len(trusted)} "
+                f"(the levels, least trusted first, are {list(names)}); label more rows, pass a "
+                "smaller n_splits, or correct the order with levels="
             )
         classes = None
         if self.stratify and y is not None:
-            classes = self._read_classes(y, n)[trusted]
+            classes = _read_classes(y, n)[trusted]
         points = point_ids(X) if self.drop_repeats else None
         for keep, test in self._split_trusted(len(trusted), classes):
-            train = np.union1d(np.flatnonzero(level < len(names) - 1), trusted[keep])
-            test = trusted[test]
+            train, test = np.union1d(cheap, trusted[keep]), trusted[test]
             if points is not None:
                 train = train[~np.isin(points[train], points[test])]
             yield train, test
@@ -106,32 +89,27 @@ class _TrustedSplitter(BaseCrossValidator):
         """The number of splits; the arguments are those of `split` and not used."""
         return int(self.n_splits)
 
-    def _read_levels(self, groups: Any, fidelity: Any, n: int) -> tuple[tuple[Any, ...], Index]:
+    def _chosen_fidelity(self, groups: Any, fidelity: Any) -> Any:
         if groups is not None and fidelity is not None:
             raise ValueError(
-                "groups and fidelity were both passed; each is the level of the rows: pass one"
+                "groups and fidelity were both passed, and each is the level of the rows; pass one"
             )
-        given = [f for f in (fidelity, groups, self.fidelity) if f is not None]
-        if not given:
-            raise ValueError(
-                f"{type(self).__name__} needs the level of each row: pass it to the constructor as "
-                "fidelity=, or to split as groups= (cross_validate and searches: groups=, or "
-                'params={"fidelity": ...} with metadata routing)'
-            )
-        names = order_levels(given[0], self.levels)
-        level = encode_levels(given[0], names)
-        check_rows("fidelity", level, n)
-        return names, level
+        for given in (fidelity, groups, self.fidelity):
+            if given is not None:
+                return given
+        raise ValueError(
+            f"{type(self).__name__} needs the level of each row: pass it to the constructor as "
+            "fidelity=, or to split as groups= (cross_validate and searches: groups=, or "
+            'params={"fidelity": ...} with metadata routing)'
+        )
 
-    def _read_classes(self, y: ArrayLike, n: int) -> Index:
-        kind = type_of_target(y, input_name="y")
-        if kind not in {"binary", "multiclass"}:
-            raise ValueError(
-                f"y must hold classes to stratify by, got {kind} values; pass stratify=False"
-            )
-        classes = np.unique(np.asarray(y).ravel(), return_inverse=True)[1]
-        check_rows("y", classes, n)
-        return classes
+
+def _read_classes(y: ArrayLike, n: int) -> Indices:
+    try:
+        labels = read_labels(y, n)
+    except ValueError as error:
+        raise ValueError(f"{error}. To split without regard to y, pass stratify=False") from error
+    return np.unique(labels, return_inverse=True)[1]
 
 
 class TrustedKFold(_TrustedSplitter):
@@ -142,7 +120,7 @@ class TrustedKFold(_TrustedSplitter):
     n_splits : int, default=5
         Number of folds.
     fidelity : array-like of shape (n,), optional
-        The level of each row. Else it is passed to `split`, as ``groups`` or ``fidelity``.
+        The level of each row. It can be passed to `split` instead, as ``groups`` or ``fidelity``.
     levels : sequence, optional
         Names of the levels, least trusted first; needed when they do not sort that way and
         ``fidelity`` does not carry their order as that of `polyfid.stack_levels` does.
@@ -152,9 +130,9 @@ class TrustedKFold(_TrustedSplitter):
     shuffle : bool, default=False
         Shuffle the trusted rows first.
     drop_repeats : bool, default=False
-        Leave out of the training set, at whatever level, the rows whose features are those of a
-        test row. The score is then that of new points, which nobody has labelled cheaply either.
-        X must not hold the fidelity as a column.
+        Leave out of the training set, at every level, the rows with the features of a test row.
+        The score is then that of new points, which have no cheap label either. X must not hold the
+        fidelity as a column.
     random_state : int, RandomState or None, default=None
         For ``shuffle=True``.
 
@@ -168,7 +146,7 @@ class TrustedKFold(_TrustedSplitter):
     Examples
     --------
     >>> import numpy as np
-    >>> from polyfid.estimator.model_selection import TrustedKFold
+    >>> from polyfid import TrustedKFold
     >>> X, y = np.zeros((6, 1)), [0, 1, 0, 1, 0, 1]
     >>> fidelity = ["crowd", "crowd", "expert", "expert", "expert", "expert"]
     >>> for train, test in TrustedKFold(2).split(X, y, groups=fidelity):
@@ -176,8 +154,6 @@ class TrustedKFold(_TrustedSplitter):
     [0 1 4 5] [2 3]
     [0 1 2 3] [4 5]
     """
-
-    _least_splits = 2
 
     def __init__(
         self,
@@ -190,26 +166,20 @@ class TrustedKFold(_TrustedSplitter):
         drop_repeats: bool = False,
         random_state: Any = None,
     ) -> None:
-        super().__init__(
-            n_splits,
-            fidelity=fidelity,
-            levels=levels,
-            stratify=stratify,
-            drop_repeats=drop_repeats,
-            random_state=random_state,
-        )
+        self.n_splits, self.shuffle, self.random_state = n_splits, shuffle, random_state
+        self.fidelity, self.levels = fidelity, levels
+        self.stratify, self.drop_repeats = stratify, drop_repeats
+        self._check_n_splits(2)
         if random_state is not None and not shuffle:
             raise ValueError(
                 f"random_state={random_state!r} has no effect with shuffle=False; pass "
                 "shuffle=True, or leave random_state out"
             )
-        self.shuffle = shuffle
 
-    @property
     def _least_rows(self) -> int:
         return self.n_splits
 
-    def _split_trusted(self, n: int, classes: Index | None) -> Iterable[tuple[Index, Index]]:
+    def _split_trusted(self, n: int, classes: Indices | None) -> Iterable[tuple[Indices, Indices]]:
         order = np.arange(n)
         if self.shuffle:
             order = check_random_state(self.random_state).permutation(n)
@@ -232,20 +202,20 @@ class TrustedShuffleSplit(_TrustedSplitter):
     n_splits : int, default=10
         Number of test sets.
     test_size, train_size : float or int, optional
-        Fraction or number of the trusted rows to test, by default 0.2, and to train on, by
+        Fraction or number of the trusted rows to test on, by default 0.2, and to train on, by
         default the others.
     fidelity, levels, drop_repeats
         As in `TrustedKFold`; so is how the fidelity is passed.
     stratify : bool, default=True
-        Keep the proportions of the classes. Where that cannot be done (a class with one trusted
-        row, fewer rows to test or train on than classes) the rows are drawn from all alike.
+        Keep the proportions of the classes. Where that is impossible (a class with one trusted
+        row, fewer rows to test or train on than classes) classes are ignored.
     random_state : int, RandomState or None, default=None
         Seed of the draws.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from polyfid.estimator.model_selection import TrustedShuffleSplit
+    >>> from polyfid import TrustedShuffleSplit
     >>> X, y = np.zeros((24, 1)), [0, 1] * 12
     >>> splitter = TrustedShuffleSplit(1, fidelity=[0] * 14 + [1] * 10, random_state=0)
     >>> train, test = next(splitter.split(X, y))
@@ -265,32 +235,19 @@ class TrustedShuffleSplit(_TrustedSplitter):
         drop_repeats: bool = False,
         random_state: Any = None,
     ) -> None:
-        super().__init__(
-            n_splits,
-            fidelity=fidelity,
-            levels=levels,
-            stratify=stratify,
-            drop_repeats=drop_repeats,
-            random_state=random_state,
-        )
-        self.test_size = test_size
-        self.train_size = train_size
+        self.n_splits, self.random_state = n_splits, random_state
+        self.test_size, self.train_size = test_size, train_size
+        self.fidelity, self.levels = fidelity, levels
+        self.stratify, self.drop_repeats = stratify, drop_repeats
+        self._check_n_splits(1)
 
-    @property
-    def _least_rows(self) -> int:
-        return 2
-
-    def _split_trusted(self, n: int, classes: Index | None) -> Iterable[tuple[Index, Index]]:
-        options = {
-            "n_splits": self.n_splits,
-            "test_size": self.test_size,
-            "train_size": self.train_size,
-            "random_state": self.random_state,
-        }
+    def _split_trusted(self, n: int, classes: Indices | None) -> Iterable[tuple[Indices, Indices]]:
+        names = ("n_splits", "test_size", "train_size", "random_state")
+        options = {name: getattr(self, name) for name in names}
         rows = np.zeros((n, 1))
         if classes is not None:
             try:
                 return list(StratifiedShuffleSplit(**options).split(rows, classes))
             except ValueError:
-                pass  # too few of a class; sizes that are wrong in themselves fail below
+                pass  # a class with too few rows; sizes that are wrong by themselves fail below
         return ShuffleSplit(**options).split(rows)

@@ -50,7 +50,7 @@ def read_block(
     x = read_features(estimator, X, reset=reset)
     if fidelity is not None:
         check_rows("fidelity", fidelity, len(x))
-    labels = read_labels(estimator, y, len(x))
+    labels = read_labels(y, len(x))
     return RawBlock(number, x, labels, fidelity, _weights(weight, len(x)))
 
 

@@ -117,6 +117,22 @@ class Cholesky:
             raise NotPositiveDefinite(f"diagonal element {info} of the factor is zero")
         return np.asarray(inverse.T)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """The triangle of L, packed; LAPACK never writes to the other one."""
+        upper = self._factor.T
+        return {"size": len(upper), "packed": np.concatenate([u[i:] for i, u in enumerate(upper)])}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        n, packed = state["size"], _float_array(state["packed"], 1)
+        if type(n) is not int or n < 0 or len(packed) != n * (n + 1) // 2:
+            raise ValueError(f"a triangle of size {n!r} does not have {len(packed)} entries")
+        upper = np.zeros((n, n))
+        start = 0
+        for i in range(n):
+            upper[i, i:] = packed[start : start + n - i]
+            start += n - i
+        self._factor = upper.T
+
 
 class Indefinite:
     """B = J + D K D with J = diag(+1 or -1): the factorisation where some sites have w < 0.
@@ -151,6 +167,21 @@ class Indefinite:
 
     def into_inverse(self) -> Array:
         return np.asarray((self._vectors / self._values) @ self._vectors.T)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"values": self._values, "vectors": self._vectors}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        values, vectors = _float_array(state["values"], 1), _float_array(state["vectors"], 2)
+        if vectors.shape != (len(values), len(values)):
+            raise ValueError(f"{len(values)} eigenvalues have vectors of shape {vectors.shape}")
+        self._values, self._vectors = values, vectors
+
+
+def _float_array(value: Any, ndim: int) -> Array:
+    if not isinstance(value, np.ndarray) or value.dtype != np.float64 or value.ndim != ndim:
+        raise TypeError(f"a factor of a matrix must be an array of floats of {ndim} dimensions")
+    return value
 
 
 def jittered_root(A: Array) -> Array:

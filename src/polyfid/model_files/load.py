@@ -1,36 +1,115 @@
-"""Loading of saved models, of whichever kind."""
+"""Models to files and back: `write`, `read`, `inspect` and `load`."""
 
 from __future__ import annotations
 
+import math
 import os
-from typing import TYPE_CHECKING, Any
+import platform
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import Any
 
-from polyfid import model_files as persistence
-from polyfid.estimator.classifier import MultiFidelityClassifier
-from polyfid.model_files import ModelFileError
+import numpy as np
 
-if TYPE_CHECKING:
-    from polyfid.tabular import TableModel
+from polyfid._version import __version__
+from polyfid.model_files.codec import Decoder, Encoder
+from polyfid.model_files.container import (
+    ModelFileError,
+    PathLike,
+    read_file,
+    read_header,
+    refusing,
+    write_file,
+)
+from polyfid.model_files.registry import KINDS, find
 
-
-def _classifier() -> type[Any]:
-    return MultiFidelityClassifier
-
-
-def _table() -> type[Any]:
-    from polyfid.tabular import TableModel
-
-    return TableModel
-
-
-#: For every kind of file what finds the class whose ``_restore`` rebuilds it.
-KINDS = {"classifier": _classifier, "table": _table}
+_OWN_KEYS = {"format", "schema", "kind", "created_by", "versions", "arrays", "sha256", "state"}
 
 
-def load(path: str | os.PathLike[str]) -> MultiFidelityClassifier | TableModel:
-    """The model that a ``save`` wrote to a file: it predicts the same, to the last bit.
+def write(path: PathLike, kind: str, state: Any, about: Mapping[str, Any] | None = None) -> None:
+    """Write a state to a file, which appears complete or not at all.
 
-    A file is data. Nothing in it is run, whoever made it; one that is no whole, unaltered model is
+    Parameters
+    ----------
+    path : str or path
+        An existing file is replaced.
+    kind : str
+        What `load` is to make of the state.
+    state : object
+        None, booleans, numbers, strings, bytes, arrays and instances of registered classes, and
+        lists, tuples and dicts of these.
+    about : mapping, optional
+        What `inspect` tells besides the kind and the versions; made ready for JSON.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> import numpy as np
+    >>> from polyfid.model_files import read, write
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "thing.polyfid")
+    ...     write(path, "thing", {"x": np.arange(3), "pair": (1, None)})
+    ...     read(path)
+    ('thing', {'x': array([0, 1, 2]), 'pair': (1, None)})
+    """
+    about = dict(about or {})
+    if taken := sorted(set(about) & _OWN_KEYS):
+        raise ValueError(f"about must not have the key {taken[0]!r}, as every header has it")
+    libraries = ("numpy", "scipy", "scikit-learn")
+    versions = {"polyfid": __version__, "python": platform.python_version()}
+    encoder = Encoder()
+    header = {
+        "kind": kind,
+        "created_by": f"polyfid {__version__}",
+        "versions": {**versions, **{name: version(name) for name in libraries}},
+        **{key: plain(value) for key, value in about.items()},
+        "state": encoder.encode(state),
+    }
+    write_file(path, header, encoder.arrays)
+
+
+def read(path: PathLike) -> tuple[str, Any]:
+    """The kind and the state in a file; see `write`.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is not a model, is damaged, or has another schema.
+    OSError
+        If the file cannot be read.
+    """
+    header, arrays = read_file(path)
+    with refusing(path):
+        return header["kind"], Decoder(arrays).decode(header["state"])
+
+
+def inspect(path: PathLike) -> dict[str, Any]:
+    """What the header of a file tells, ready for JSON; arrays are not read.
+
+    Returns
+    -------
+    dict
+        ``kind``, ``schema``, ``created_by``, ``versions``, ``arrays`` (name, dtype, shape, order,
+        nbytes), ``sha256`` of the arrays and what was said about the model.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from polyfid.model_files import inspect, write
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "thing.polyfid")
+    ...     write(path, "thing", [1, 2], about={"colour": "green"})
+    ...     header = inspect(path)
+    >>> header["kind"], header["schema"], header["colour"]
+    ('thing', 2, 'green')
+    """
+    return {key: value for key, value in read_header(path).items() if key != "state"}
+
+
+def load(path: PathLike) -> Any:
+    """The model that a ``save`` wrote to a file: its predictions are the same to the last bit.
+
+    No code in the file is run, whoever made it. A file that is not a complete, unaltered model is
     refused.
 
     Parameters
@@ -45,7 +124,7 @@ def load(path: str | os.PathLike[str]) -> MultiFidelityClassifier | TableModel:
     Raises
     ------
     polyfid.model_files.ModelFileError
-        If the file is truncated, altered, no model, or written by a later version.
+        If the file is truncated, altered, not a model, or of another schema.
     OSError
         If the file cannot be read.
 
@@ -64,17 +143,32 @@ def load(path: str | os.PathLike[str]) -> MultiFidelityClassifier | TableModel:
     >>> np.array_equal(again.predict_proba(X), model.predict_proba(X))
     True
     """
-    # The kind first: its module puts the classes of the file on the list of those that are known.
-    kind = persistence.inspect(path)["kind"]
+    kind, state = read(path)
     if kind not in KINDS:
         raise ModelFileError(
-            f"{os.fspath(path)} holds a {kind[:60]!r}, and this version of polyfid knows "
+            f"{os.fspath(path)} holds a {kind[:60]!r}, and this version of polyfid has "
             f"{', '.join(KINDS)}; update polyfid"
         )
-    cls = KINDS[kind]()
-    found, state = persistence.read(path)
-    if found != kind:
-        raise ModelFileError(f"{os.fspath(path)} was replaced while it was read; load it again")
-    with persistence.refusing(path):
-        model: MultiFidelityClassifier | TableModel = cls._restore(state)
-    return model
+    with refusing(path):
+        return find(KINDS[kind])._restore(state)
+
+
+def plain(value: Any) -> Any:
+    """A value made ready for JSON: numbers of numpy as Python's, NaN as None, the rest as text.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyfid.model_files import plain
+    >>> plain({"a": (np.float64(0.5), float("nan")), 2: np.array(["x"])})
+    {'a': [0.5, None], '2': ['x']}
+    """
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(v) for v in value]
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    return value if value is None or isinstance(value, bool | int | str) else str(value)

@@ -1,12 +1,12 @@
-"""The classes that a file may hold: an explicit list, each rebuilt from its named fields only."""
+"""The classes that a model file may hold, by name; imported when a file has one."""
 
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import types
 import typing
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from typing import Any, TypeVar
@@ -16,35 +16,89 @@ import numpy as np
 Fields = dict[str, Any]
 Registered = TypeVar("Registered", bound=type)
 
-
-@dataclass(frozen=True)
-class Entry:
-    """How instances of a class come apart into fields, and together again."""
-
-    cls: type
-    take: Callable[[Any], Fields]
-    make: Callable[[Fields], Any]
-
-
-_BY_NAME: dict[str, Entry] = {}
-_BY_CLASS: dict[type, str] = {}
-#: Places of classes that are not imported yet, by name, and the modules that enter them.
-_LATE: dict[str, str] = {}
-_HOMES: dict[str, str] = {}
+#: The name in files, which must never change, and the module and class, which may.
+CLASSES = {
+    # kernels
+    "RBF": "polyfid.kernels.stationary:RBF",
+    "Matern12": "polyfid.kernels.stationary:Matern12",
+    "Matern32": "polyfid.kernels.stationary:Matern32",
+    "Matern52": "polyfid.kernels.stationary:Matern52",
+    "RationalQuadratic": "polyfid.kernels.stationary:RationalQuadratic",
+    "Linear": "polyfid.kernels.linear:Linear",
+    "Categorical": "polyfid.kernels.categorical:Categorical",
+    "Constant": "polyfid.kernels.base:Constant",
+    "White": "polyfid.kernels.base:White",
+    "Sum": "polyfid.kernels.base:Sum",
+    "Product": "polyfid.kernels.base:Product",
+    # kernels of scikit-learn, and what makes one of them a kernel of polyfid
+    "SklearnKernel": "polyfid.kernels.sklearn:SklearnKernel",
+    "sklearn.ConstantKernel": "sklearn.gaussian_process.kernels:ConstantKernel",
+    "sklearn.DotProduct": "sklearn.gaussian_process.kernels:DotProduct",
+    "sklearn.ExpSineSquared": "sklearn.gaussian_process.kernels:ExpSineSquared",
+    "sklearn.Exponentiation": "sklearn.gaussian_process.kernels:Exponentiation",
+    "sklearn.Matern": "sklearn.gaussian_process.kernels:Matern",
+    "sklearn.PairwiseKernel": "sklearn.gaussian_process.kernels:PairwiseKernel",
+    "sklearn.Product": "sklearn.gaussian_process.kernels:Product",
+    "sklearn.RBF": "sklearn.gaussian_process.kernels:RBF",
+    "sklearn.RationalQuadratic": "sklearn.gaussian_process.kernels:RationalQuadratic",
+    "sklearn.Sum": "sklearn.gaussian_process.kernels:Sum",
+    "sklearn.WhiteKernel": "sklearn.gaussian_process.kernels:WhiteKernel",
+    # the model
+    "AsGiven": "polyfid.model.features:AsGiven",
+    "Coded": "polyfid.model.features:Coded",
+    "Ranked": "polyfid.model.features:Ranked",
+    "SharedUnit": "polyfid.model.features:SharedUnit",
+    "Standardised": "polyfid.model.features:Standardised",
+    "UnitRows": "polyfid.model.features:UnitRows",
+    "Scale": "polyfid.arrays:Scale",
+    "Autoregressive": "polyfid.model.prior:Autoregressive",
+    "Coregional": "polyfid.model.prior:Coregional",
+    "Logit": "polyfid.model.likelihoods:Logit",
+    "NoisyLogit": "polyfid.model.likelihoods:NoisyLogit",
+    # inference
+    "Points": "polyfid.rows.rows:Points",
+    "Sites": "polyfid.inference.sites:Sites",
+    "Report": "polyfid.inference.loop:Report",
+    "Posterior": "polyfid.inference.posterior:Posterior",
+    "Cholesky": "polyfid.inference.linalg:Cholesky",
+    "Indefinite": "polyfid.inference.linalg:Indefinite",
+    "Inducing": "polyfid.inference.inducing:Inducing",
+    "SparseBelief": "polyfid.inference.sparse_belief:SparseBelief",
+    "SparsePosterior": "polyfid.inference.sparse_posterior:SparsePosterior",
+    # learning
+    "Climb": "polyfid.learning.climb:Climb",
+    "Optimum": "polyfid.learning.climb:Optimum",
+    "BinaryFit": "polyfid.learning.model:BinaryFit",
+    "Member": "polyfid.learning.mixture:Member",
+    "Mixture": "polyfid.learning.mixture:Mixture",
+    # the estimator and tables
+    "FidelityColumn": "polyfid.estimator.inputs:FidelityColumn",
+    "ClassifierState": "polyfid.estimator.state:ClassifierState",
+    "Column": "polyfid.tables.column:Column",
+    "Recipe": "polyfid.tables.recipe:Recipe",
+    "Roles": "polyfid.tables.roles:Roles",
+}
+#: The kinds of models, and the classes whose ``_restore`` rebuilds one from its state.
+KINDS = {
+    "classifier": "polyfid.estimator.classifier:MultiFidelityClassifier",
+    "table": "polyfid.tabular.model:TableModel",
+}
+_NAMES = {place: name for name, place in CLASSES.items()}
+_REGISTERED: dict[str, type] = {}
 
 
 def register(cls: Registered) -> Registered:
-    """Let a frozen dataclass be part of a saved model; use it as a decorator.
+    """Let a frozen dataclass be in model files, such as a kernel of your own; a decorator.
 
-    The class is stored under its bare name, with the fields of its ``__init__``. Fields are checked
-    against their annotations on the way in and out. A field that is added later needs a default,
-    so that older files can be read.
+    The class is stored under its bare name, with the fields of its ``__init__``, which are checked
+    against their annotations when a file is written and read. A field that you add later needs a
+    default, so that older files can be read.
 
     Parameters
     ----------
     cls : type
-        A frozen dataclass whose fields hold what can be saved: None, truth values, numbers,
-        strings, bytes, lists, tuples, dicts, arrays and instances of registered classes.
+        A frozen dataclass. Its fields hold None, booleans, numbers, strings, bytes, lists, tuples,
+        dicts, arrays and instances of registered classes.
 
     Returns
     -------
@@ -60,97 +114,99 @@ def register(cls: Registered) -> Registered:
     ...     low: float
     ...     high: float = 1.0
     """
-    frozen = dataclasses.is_dataclass(cls) and cls.__dataclass_params__.frozen  # type: ignore[attr-defined]
-    if not frozen:
+    if not dataclasses.is_dataclass(cls) or not cls.__dataclass_params__.frozen:  # type: ignore[attr-defined]
         raise TypeError(f"register takes a frozen dataclass, got {cls!r}; decorate it as one first")
-
-    def take(value: Any) -> Fields:
-        return {f.name: getattr(value, f.name) for f in _init_fields(cls)}
-
-    def make(given: Fields) -> Any:
-        return cls(**given)
-
-    enter(cls.__name__, Entry(cls, take, make))
+    name, place = cls.__name__, _place(cls)
+    taken = _place(_REGISTERED[name]) if name in _REGISTERED else CLASSES.get(name, place)
+    if taken != place:
+        raise ValueError(
+            f"the name {name!r} belongs to {taken}, and files with {place} would be read as that; "
+            "rename the class"
+        )
+    _REGISTERED[name], _NAMES[place] = cls, name
     return cls
 
 
-def enter(name: str, entry: Entry) -> None:
-    """Put a class on the list, under a name that no other class has."""
-    known = _BY_NAME.get(name)
-    place = _LATE.get(name) if known is None else _place(known.cls)
-    if place not in (None, _place(entry.cls)):
-        raise ValueError(
-            f"the name {name!r} is taken by {place}, and {_place(entry.cls)} would be "
-            "read as it; rename the class"
-        )
-    _BY_NAME[name] = entry
-    _BY_CLASS[entry.cls] = name
-
-
-def enter_late(name: str, place: str, home: str) -> None:
-    """Put a class on the list that the module ``home`` enters; imported when one is met."""
-    _LATE[name], _HOMES[place] = place, home
+def find(place: str) -> Any:
+    """What ``module:name`` says; the module is imported."""
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)
 
 
 def _place(cls: type) -> str:
-    return f"{cls.__module__}.{cls.__qualname__}"
+    return f"{cls.__module__}:{cls.__qualname__}"
 
 
-def take_apart(value: Any) -> tuple[str, Fields] | None:
-    """The registered name and the fields of an instance; None if its class is not on the list."""
+def name_of(cls: type) -> str | None:
+    """The name of a class in files; None if it has none. Subclasses do not inherit it."""
+    return _NAMES.get(_place(cls))
+
+
+def fields_of(value: Any) -> Fields:
+    """What is stored of an instance of a registered class."""
     cls = type(value)
-    if cls not in _BY_CLASS and _place(cls) in _HOMES:
-        import_module(_HOMES[_place(cls)])
-    name = _BY_CLASS.get(cls)  # by exact type: a subclass may hold more
-    if name is None:
-        return None
-    entry = _BY_NAME[name]
-    given = entry.take(value)
-    _check_fields(name, entry.cls, given)
-    return name, given
+    if dataclasses.is_dataclass(cls):
+        fields = {field.name: getattr(value, field.name) for field in _init_fields(cls)}
+        _check_fields(cls, fields)
+        return fields
+    if hasattr(cls, "get_params"):  # a kernel of scikit-learn
+        return dict(value.get_params(deep=False))
+    return dict(value.__getstate__())
 
 
-def put_together(name: str, given: Fields) -> Any:
-    """An instance of the class of that name from its fields."""
-    if name not in _BY_NAME and name in _LATE:
-        import_module(_HOMES[_LATE[name]])
-    entry = _BY_NAME.get(name)
-    if entry is None:
+def make_instance(name: str, fields: Fields) -> Any:
+    """An instance of a registered class from what was stored of it."""
+    if name not in _REGISTERED and name not in CLASSES:
         raise ValueError(
-            f"it holds a {name!r}, which this version of polyfid does not know; update polyfid, or "
-            "import the module that registers the class"
+            f"it holds a {name[:60]!r}, which this version of polyfid does not have; update "
+            "polyfid, or import the module that registers the class"
         )
-    _check_fields(name, entry.cls, given)
-    return entry.make(given)
+    cls: Any = _REGISTERED[name] if name in _REGISTERED else find(CLASSES[name])
+    if not dataclasses.is_dataclass(cls) and not hasattr(cls, "get_params"):
+        made = cls.__new__(cls)
+        made.__setstate__(fields)
+        return made
+    check = _check_fields if dataclasses.is_dataclass(cls) else _check_parameters
+    check(cls, fields)
+    return cls(**fields)
 
 
-def _init_fields(cls: type) -> list[dataclasses.Field[Any]]:
-    return [f for f in dataclasses.fields(cls) if f.init]
+def _check_parameters(cls: Any, given: Fields) -> None:
+    """Refuse what is not a parameter of a kernel of scikit-learn."""
+    if not set(given) <= set(inspect.signature(cls).parameters):
+        raise ValueError(f"scikit-learn's {cls.__name__} has other parameters")
+    # A metric that is not a string would be a function, which a file never holds.
+    if not isinstance(given.get("metric", ""), str):
+        raise TypeError(f"the metric of scikit-learn's {cls.__name__} must be a string")
+
+
+# ------------------------------------------------------------ types of fields
+
+
+def _init_fields(cls: Any) -> list[dataclasses.Field[Any]]:
+    return [field for field in dataclasses.fields(cls) if field.init]
 
 
 @cache
-def _hints(cls: type) -> dict[str, Any]:
+def _annotations(cls: type) -> dict[str, Any]:
     try:
         return typing.get_type_hints(cls)
     except NameError:  # types that are imported for type checkers only
         return {}
 
 
-def _check_fields(name: str, cls: type, given: Fields) -> None:
-    """Names and types of the fields of a dataclass; other classes look at theirs themselves."""
-    if not dataclasses.is_dataclass(cls):
-        return
-    known = {f.name: f for f in _init_fields(cls)}
-    if unknown := sorted(set(given) - set(known)):
-        raise ValueError(f"{name} has no field {unknown[0]!r}")
-    hints = _hints(cls)
-    for field in known.values():
-        if field.name not in given:
+def _check_fields(cls: Any, given: Fields) -> None:
+    """Refuse missing and unknown fields of a dataclass, and values of other types."""
+    fields = {field.name: field for field in _init_fields(cls)}
+    if unknown := sorted(set(given) - set(fields)):
+        raise ValueError(f"{cls.__name__} has no field {unknown[0][:60]!r}")
+    for name, field in fields.items():
+        if name not in given:
             if field.default is field.default_factory is dataclasses.MISSING:
-                raise ValueError(f"{name} lacks its field {field.name!r}")
-        elif not fits(given[field.name], hints.get(field.name, Any)):
+                raise ValueError(f"{cls.__name__} lacks its field {name!r}")
+        elif not fits(given[name], _annotations(cls).get(name, Any)):
             raise TypeError(
-                f"{name}.{field.name} is to be {field.type}, not {_short(given[field.name])}"
+                f"{cls.__name__}.{name} must be {field.type}, not {_short(given[name])}"
             )
 
 
@@ -161,16 +217,16 @@ def _short(value: Any) -> str:
     return shown if len(shown) < 60 else f"{shown[:60]}..."
 
 
-#: Numbers of numpy stand for those of Python, and whole ones for any.
-_NUMBERS: dict[type, tuple[type, ...]] = {
+#: Types whose values may be other types' as well: an integer is a float, numpy's are Python's.
+_NUMBERS: dict[Any, tuple[type, ...]] = {
     float: (float, int, np.floating, np.integer),
     int: (int, np.integer),
     bool: (bool, np.bool_),
 }
 
 
-def fits(value: Any, hint: Any) -> bool:
-    """Whether a value is of an annotated type; what the annotation leaves open fits.
+def fits(value: Any, annotation: Any) -> bool:
+    """Whether a value is of an annotated type, as far as the annotation says.
 
     Examples
     --------
@@ -178,37 +234,31 @@ def fits(value: Any, hint: Any) -> bool:
     >>> fits((1.0, 2.0), tuple[float, ...]), fits((1.0, "2"), tuple[float, ...])
     (True, False)
     """
-    if hint is Any:
-        return True
-    if hint is None or hint is type(None):
+    if annotation is None:
         return value is None
-    if hint in _NUMBERS:
-        truth = isinstance(value, bool | np.bool_)
-        return isinstance(value, _NUMBERS[hint]) and truth == (hint is bool)
-    origin, args = typing.get_origin(hint), typing.get_args(hint)
-    if origin is None:
-        return isinstance(value, hint) if isinstance(hint, type) else True
+    if annotation in _NUMBERS:
+        boolean = isinstance(value, bool | np.bool_)
+        return isinstance(value, _NUMBERS[annotation]) and boolean == (annotation is bool)
+    origin, args = typing.get_origin(annotation), typing.get_args(annotation)
     if origin in (typing.Union, types.UnionType):
         return any(fits(value, arg) for arg in args)
     if origin is typing.Literal:
         return any(type(value) is type(arg) and value == arg for arg in args)
-    if not isinstance(origin, type):
+    cls = origin or annotation
+    if not isinstance(cls, type) or cls is Any:
         return True
-    return isinstance(value, origin) and _contents_fit(value, origin, args)
+    return isinstance(value, cls) and (not args or _contents_fit(value, cls, args))
 
 
-def _contents_fit(value: Any, origin: type, args: tuple[Any, ...]) -> bool:
-    if issubclass(origin, np.ndarray):
-        (kind,) = typing.get_args(args[-1]) or (Any,)  # of dtype[kind]
+def _contents_fit(value: Any, cls: type, args: tuple[Any, ...]) -> bool:
+    if issubclass(cls, np.ndarray):
+        (kind,) = typing.get_args(args[-1]) or (Any,)  # the argument of dtype[...]
         if kind is Any or not isinstance(kind, type):
             return True
-        # Whole numbers of any size: that of an index depends on the machine.
-        kind = np.integer if issubclass(kind, np.integer) else kind
-        return np.issubdtype(value.dtype, kind)
-    if issubclass(origin, tuple) and args[-1:] != (...,):
+        # Integers of any size fit each other: that of an index depends on the machine.
+        return np.issubdtype(value.dtype, np.integer if issubclass(kind, np.integer) else kind)
+    if issubclass(cls, tuple) and args[-1] is not ...:
         return len(value) == len(args) and all(map(fits, value, args))
-    if issubclass(origin, Mapping):
+    if issubclass(cls, Mapping):
         return all(fits(k, args[0]) and fits(v, args[1]) for k, v in value.items())
-    if isinstance(value, list | tuple):
-        return all(fits(item, args[0]) for item in value)
-    return True
+    return not isinstance(value, list | tuple) or all(fits(item, args[0]) for item in value)

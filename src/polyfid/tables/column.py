@@ -10,7 +10,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from polyfid.arrays import Array
-from polyfid.model_files import register
 from polyfid.tables.cells import plain_text, to_numbers
 from polyfid.tables.errors import TableError, shown
 from polyfid.tables.origin import Origin, Wrong, error_at
@@ -23,7 +22,6 @@ EMPTY = "(empty)"
 MOST_CATEGORIES = 20
 
 
-@register
 @dataclass(frozen=True)
 class Column:
     """How one column becomes numbers.

@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 
 from polyfid.arrays import Array
-from polyfid.model_files import register
 from polyfid.tables.column import Column, Missing, fill_indicators, fill_numbers
 from polyfid.tables.errors import TableError, listed, no_column, raise_all
 from polyfid.tables.learning import RecipeLook, texts_among
@@ -21,7 +20,6 @@ from polyfid.tables.origin import Origin, columns_behind
 MOST_ABSENT = 3
 
 
-@register
 @dataclass(frozen=True)
 class Recipe:
     """Columns of numbers as they are, and a block of indicators for every column of categories.

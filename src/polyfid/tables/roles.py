@@ -5,10 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from polyfid.model_files import register
 
-
-@register
 @dataclass(frozen=True)
 class Roles:
     """Which column is what.

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal, cast
 
-from polyfid.model_files.container import MAGIC
+from polyfid.model_files import is_model
 from polyfid.tables.errors import TableError
 
 #: What reading a damaged compressed file raises, besides OSError.
@@ -79,16 +79,16 @@ def _for_this_user(path: str, flags: int) -> int:
 def look(name: str, path: str) -> File:
     """The file and its kind, which its first bytes tell whatever it is called."""
     with open(path, "rb") as file:
-        start = file.read(len(MAGIC))
+        start = file.read(8)
     short = name if name == "standard input" else Path(name).name
-    if start.startswith(_ZIP) or start.startswith(_OLD_EXCEL):
-        raise TableError(
-            "this is a spreadsheet or a zip archive, not text; save the sheet as CSV", path=short
-        )
-    if start == MAGIC:
+    if is_model(path):
         raise TableError(
             "this is a model that polyfid saved, not a table; polyfid inspect says what it holds",
             path=short,
+        )
+    if start.startswith(_ZIP) or start.startswith(_OLD_EXCEL):
+        raise TableError(
+            "this is a spreadsheet or a zip archive, not text; save the sheet as CSV", path=short
         )
     if short.lower().endswith(".json"):
         raise TableError(

@@ -1,4 +1,4 @@
-"""The state of a fitted classifier, and whether its parts belong together."""
+"""What a model file holds of a fitted classifier, and the check that it is consistent."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from numpy.typing import NDArray
 from polyfid.estimator.inputs import FidelityColumn
 from polyfid.inference import SCHEMES
 from polyfid.learning.mixture import Member, Mixture
-from polyfid.model_files.registry import register
 
-#: More levels and features than this are a mistake of the file, or meant to do harm.
+#: A file with more levels or features than this is damaged, or made to do harm.
 MAX_LEVELS, MAX_FEATURES = 1000, 10_000_000
 
 
-@register
 @dataclass(frozen=True)
 class ClassifierState:
-    """What a fitted classifier is made of; all else follows from it.
+    """The values of a fitted classifier from which it can be rebuilt.
 
     Attributes
     ----------
     parameters : dict
-        Those of the estimator, by name.
+        Of the estimator, by name.
     classes, levels, annotators
         As in the fitted attributes.
     mixtures : list of Mixture
-        One, or one a class if there are more than two.
+        One, or one per class if there are more than two.
     column : FidelityColumn or None
         The column of X that holds the fidelity.
     n_features : int
     feature_names : array or None
     counts : array of shape (n_levels, n_classes)
-        Rows of each level and class.
+        Number of rows per level and class.
     notes : list of str
-        What was unusual about the data.
+        What is unusual about the rows.
+    plan : str
+        Exact or sparse, and why.
 
     Examples
     --------
@@ -64,7 +64,7 @@ class ClassifierState:
     plan: str = ""
 
     def about(self) -> dict[str, Any]:
-        """What the header of a file is to tell: figures are of the heaviest structure."""
+        """What the header of a file tells; figures are those of the structure of largest weight."""
         fits = [mixture.best.fit for mixture in self.mixtures]
         classes = self.classes.tolist()
 
@@ -88,29 +88,31 @@ class ClassifierState:
         }
 
     def check(self) -> None:
-        """Refuse parts that do not fit each other.
+        """Raise an error if the values do not fit each other.
 
         Raises
         ------
         ValueError
-            Or another error of arithmetic, type or lookup, where a trial prediction fails.
+            Or an ArithmeticError, TypeError or LookupError if the prediction of one row fails.
         """
         n_levels, n_classes = len(self.levels), len(self.classes)
         if not 1 <= n_levels <= MAX_LEVELS or not 1 <= self.n_features <= MAX_FEATURES:
             raise ValueError(f"it has {n_levels} levels and {self.n_features} features")
         if self.classes.ndim != 1 or n_classes < 2:
-            raise ValueError("there are no two classes")
+            raise ValueError("there are fewer than two classes")
         if len(set(self.levels)) < n_levels or len(set(self.classes.tolist())) < n_classes:
-            raise ValueError("levels or classes have the same name")
+            raise ValueError("two levels or two classes have the same name")
         if self.counts.shape != (n_levels, n_classes):
-            raise ValueError("the counts of rows are not by level and class")
+            raise ValueError(
+                f"counts of rows have shape {self.counts.shape}, not {(n_levels, n_classes)}"
+            )
         if len(self.mixtures) != (1 if n_classes == 2 else n_classes):
             raise ValueError(f"{n_classes} classes cannot have {len(self.mixtures)} models")
         names = self.feature_names
         if names is not None and names.shape != (self.n_features,):
             raise ValueError(f"{self.n_features} features have names of shape {names.shape}")
         if names is not None and not all(isinstance(name, str) for name in names):
-            raise TypeError("names of features are not all strings")
+            raise TypeError("names of features must be strings")
         for mixture in self.mixtures:
             _check_mixture(mixture, self.n_features, n_levels)
 
@@ -120,32 +122,32 @@ def _check_mixture(mixture: Mixture, n_features: int, n_levels: int) -> None:
         raise ValueError("a mixture has no members")
     for member in mixture.members:
         _check_member(member, n_levels)
-    # What is left to be wrong shows at any row, for instance at zero.
+    # Any other inconsistency shows in the prediction of any row, such as one of zeros.
     x, top = np.zeros((1, n_features)), np.array([n_levels - 1], dtype=np.intp)
     with np.errstate(all="ignore"):
         moments = mixture.mean_and_variance(x, top)
-    if any(part.shape != (1,) for part in moments):
-        raise ValueError("the prediction of one row is of another shape")
+    if any(moment.shape != (1,) for moment in moments):
+        raise ValueError("the prediction of one row has another shape")
 
 
 def _check_member(member: Member, n_levels: int) -> None:
     fit, posterior = member.fit, member.fit.posterior
     points, prior = posterior.points, fit.prior
     n = len(points.x)
-    # The number of kernels first: loadings have the square of it.
+    # The number of kernels first: the prior makes a matrix of as many rows and columns.
     if len(prior.kernels) > MAX_LEVELS or prior.n_levels != n_levels:
-        raise ValueError(f"a prior is not of {n_levels} levels")
+        raise ValueError(f"a prior does not have {n_levels} levels")
     if points.x.ndim != 2 or n == 0:
-        raise ValueError("there are no training points")
+        raise ValueError("a posterior has no training points")
     posterior.check(fit.likelihood)
     level = points.level
     if level.shape != (n,):
-        raise ValueError(f"levels are of shape {level.shape}, and there are {n} points")
+        raise ValueError(f"levels have shape {level.shape}, and there are {n} points")
     if level[0] < 0 or level[-1] >= n_levels or (np.diff(level) < 0).any():
         raise ValueError("the levels of the points are not in order")
     if fit.scheme not in SCHEMES:
-        raise ValueError(f"{fit.scheme!r} is no inference scheme")
+        raise ValueError(f"{fit.scheme!r} is not an inference scheme")
     if len(fit.theta_names) != len(fit.theta):
-        raise ValueError("hyper-parameters and their names differ in number")
+        raise ValueError(f"{len(fit.theta)} hyper-parameters have {len(fit.theta_names)} names")
     if fit.optimum is not None and not fit.optimum.climbs:
         raise ValueError("an optimum has no climb")

@@ -8,7 +8,7 @@ import pytest
 from model_makers import MAKERS
 from saved_models import two_levels
 
-from polyfid import MultiFidelityClassifier
+from polyfid import MultiFidelityClassifier, load
 from polyfid.kernels import RBF
 from polyfid.tables import Roles, read_labelled
 from polyfid.tabular import TableModel
@@ -24,20 +24,18 @@ def quick_disk(monkeypatch):
 def models():
     """The models by name, each fitted when first asked for."""
     made = {}
-
-    def get(name):
-        if name not in made:
-            made[name] = MAKERS[name]()
-        return made[name]
-
-    return get
+    return lambda name: made[name] if name in made else made.setdefault(name, MAKERS[name]())
 
 
-@pytest.fixture(scope="session")
-def file_bytes(models, tmp_path_factory):
-    path = tmp_path_factory.mktemp("models") / "plain.polyfid"
-    models("plain").save(path)
-    return path.read_bytes()
+@pytest.fixture
+def reloaded(tmp_path):
+    """The function that gives a model as it is after saving and loading."""
+
+    def save_and_load(model):
+        model.save(tmp_path / "model.polyfid")
+        return load(tmp_path / "model.polyfid")
+
+    return save_and_load
 
 
 @pytest.fixture(scope="session")
@@ -50,8 +48,16 @@ def table_model():
     return TableModel.fit(table, MultiFidelityClassifier(1.0 * RBF()), missing="indicator")
 
 
+def bytes_of(model, folder):
+    model.save(folder / "model.polyfid")
+    return (folder / "model.polyfid").read_bytes()
+
+
+@pytest.fixture(scope="session")
+def file_bytes(models, tmp_path_factory):
+    return bytes_of(models("plain"), tmp_path_factory.mktemp("plain"))
+
+
 @pytest.fixture(scope="session")
 def table_bytes(table_model, tmp_path_factory):
-    path = tmp_path_factory.mktemp("models") / "table.polyfid"
-    table_model.save(path)
-    return path.read_bytes()
+    return bytes_of(table_model, tmp_path_factory.mktemp("table"))
