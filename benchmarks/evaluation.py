@@ -18,7 +18,7 @@ from benchmarks.fitting import make_evidence, scaled_rbf
 from benchmarks.synthetic import make_problem
 from polyfid.learning.climb import maximise
 from polyfid.learning.evidence import Evidence, Value
-from polyfid.learning.model import default_kernel, make_hyperprior
+from polyfid.learning.tune import default_kernel, make_hyperprior
 
 Array = NDArray[np.float64]
 

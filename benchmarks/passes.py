@@ -17,7 +17,6 @@ from polyfid.inference import sparse_loop
 from polyfid.inference.inducing import Basis
 from polyfid.inference.passes import Sums, View, block_sums
 from polyfid.inference.selection import choose
-from polyfid.inference.sources import MemoryRows
 from polyfid.inference.sparse_belief import SparseBelief
 from polyfid.inference.sparse_posterior import SparsePosterior
 from polyfid.kernels import RBF
@@ -25,6 +24,7 @@ from polyfid.model.likelihoods import Likelihood, Logit
 from polyfid.model.logistic import expected_sigmoid
 from polyfid.model.prior import Autoregressive
 from polyfid.rows import Points
+from polyfid.rows.source import LabelledPoints
 
 Array = NDArray[np.float64]
 
@@ -41,10 +41,10 @@ def run(context: Context) -> list[Figure]:
     basis = Basis(prior, inducing)
     start = SparseBelief.prior(basis.total)
 
-    def look(rows: MemoryRows, belief: SparseBelief) -> Sums:
+    def look(rows: LabelledPoints, belief: SparseBelief) -> Sums:
         return rows.reduce(partial(block_sums, View(basis, belief)))
 
-    one, two = (MemoryRows(points, labels, n_threads=k) for k in (1, 2))
+    one, two = (LabelledPoints(points, labels, n_threads=k) for k in (1, 2))
     fixed = sparse_loop.run(partial(look, two), start, 1e-5)
     belief = fixed.belief
 
@@ -99,7 +99,7 @@ def run(context: Context) -> list[Figure]:
     ]
 
 
-def _single(rows: MemoryRows, basis: Basis, belief: SparseBelief) -> Sums:
+def _single(rows: LabelledPoints, basis: Basis, belief: SparseBelief) -> Sums:
     """A pass with features, products and solves in 32 bits, whose sums are kept in 64."""
     seen = View(basis, belief).levels[0]
     T, root, mu = (a.astype(np.float32) for a in (basis.whiteners[0], seen.root, seen.mean))

@@ -39,7 +39,7 @@ def run(context: Context) -> list[Figure]:
                     4.0 * RBF(2.0, ard=True), n_inducing=m, refine_inducing=refine, random_state=0
                 )
                 begin = time.process_time()
-                with mock.patch("polyfid.learning.large.choose", partial(choose, method=method)):
+                with mock.patch("polyfid.learning.fit.choose", partial(choose, method=method)):
                     model.fit(X, y, fidelity=level)
                 taken = time.process_time() - begin
                 loss = losses[name, m, way] = log_loss(y_test, model.predict_proba(X_test))

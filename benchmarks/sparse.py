@@ -19,7 +19,6 @@ from polyfid.datasets import load_pmlb, make_cokriging
 from polyfid.inference import SCHEMES
 from polyfid.inference.inducing import Inducing
 from polyfid.inference.posterior import Posterior
-from polyfid.inference.sources import MemoryRows
 from polyfid.inference.sparse_posterior import SparsePosterior
 from polyfid.kernels import RBF, Constant
 from polyfid.learning.evidence import Evidence
@@ -27,6 +26,7 @@ from polyfid.learning.sparse_evidence import SparseEvidence
 from polyfid.model.likelihoods import Logit
 from polyfid.model.prior import Autoregressive
 from polyfid.rows import Points
+from polyfid.rows.source import LabelledPoints
 
 Array = NDArray[np.float64]
 
@@ -44,7 +44,7 @@ def _at_the_rows() -> list[Figure]:
     prior = Autoregressive((kernel, kernel), (0.8,))
     exact = Evidence(prior, labels, points, SCHEMES["variational"], tol=1e-10)
     inducing = Inducing((points.x, points.x[points.level == 1]))
-    sparse = SparseEvidence(prior, MemoryRows(points, labels), inducing, tol=1e-9)
+    sparse = SparseEvidence(prior, LabelledPoints(points, labels), inducing, tol=1e-9)
     values = [evidence(prior.theta) for evidence in (exact, sparse)]
     slope = np.abs(values[0].gradient).max()
     new = Points(problem.x[:100] + 0.1, np.ones(100, dtype=np.intp))

@@ -44,6 +44,20 @@ def draw(n_cheap=50, n_trusted=20, flip=0.15, seed=0):
     return stack_levels({"web": (X, cheap), "lab": (Z, truth(Z))})
 
 
+def fit(data=None, weight=None, **how):
+    X, y, fidelity = draw() if data is None else data
+    return MultiFidelityClassifier(**how).fit(X, y, fidelity=fidelity, sample_weight=weight)
+
+
+def fixed(data=None, weight=None, **how):
+    return fit(data, weight, **FIXED | how)
+
+
+def trusted_score(model, data):
+    X, y, fidelity = data
+    return model.score(X[fidelity == "lab"], y[fidelity == "lab"])
+
+
 def assert_same(model, other, atol=IDENTITY, **kwargs):
     for method in ["predict_proba", "latent_mean_and_variance"]:
         np.testing.assert_allclose(
@@ -56,16 +70,21 @@ def assert_same(model, other, atol=IDENTITY, **kwargs):
 
 @pytest.fixture(scope="module")
 def model():
-    X, y, fidelity = draw()
-    return MultiFidelityClassifier().fit(X, y, fidelity=fidelity)
+    return fit()
+
+
+@pytest.fixture(scope="module")
+def small():
+    """A learnt model of fewer rows."""
+    return fit(draw(30, 15))
 
 
 @pytest.fixture(scope="module")
 def three():
     """Three classes with names, two levels."""
     X, _, fidelity = draw(30, 15)
-    y = np.array(["low", "mid", "high"])[np.digitize(X[:, 0], [-0.7, 0.7])]
-    return X, y, fidelity, MultiFidelityClassifier().fit(X, y, fidelity=fidelity)
+    data = X, np.array(["low", "mid", "high"])[np.digitize(X[:, 0], [-0.7, 0.7])], fidelity
+    return data, fit(data)
 
 
 @pytest.fixture(params=[False, True], ids=["plain", "routing"])
@@ -88,8 +107,6 @@ def test_quality_and_attributes(model):
     assert model.theta_.shape == (len(model.theta_names_),)
     assert model.theta_names_[0] == "rho[1]"
     assert model.theta_[0] == model.rho_[0]
-    assert model.structures_[0].rho == tuple(model.rho_)
-    assert model.structures_[0].kernels == tuple(model.kernels_)
     assert model.converged_
     assert model.report_.converged
     assert model.n_iter_ >= 1
@@ -103,8 +120,7 @@ def test_the_cheap_labels_help():
     X, y, fidelity = draw(90, 12)
     trusted = fidelity == "lab"
     T = np.random.default_rng(9).uniform(-2, 2, (500, 2))
-    both = MultiFidelityClassifier().fit(X, y, fidelity=fidelity)
-    alone = MultiFidelityClassifier().fit(X[trusted], y[trusted])
+    both, alone = fit((X, y, fidelity)), fit((X[trusted], y[trusted], None))
 
     def loss(m):
         return -m.predict_log_proba(T)[np.arange(500), truth(T).astype(int)].mean()
@@ -115,9 +131,7 @@ def test_the_cheap_labels_help():
 @pytest.mark.parametrize("kernel", [FIXED["kernel"], tuple(FIXED["kernel"]), 2.0 * RBF(0.7)])
 @pytest.mark.parametrize("standardize", [False, True])
 def test_without_an_optimizer_all_stays_as_given(kernel, standardize):
-    X, y, fidelity = draw()
-    given = FIXED | {"kernel": kernel, "standardize": standardize}
-    model = MultiFidelityClassifier(**given).fit(X, y, fidelity=fidelity)
+    model = fixed(kernel=kernel, standardize=standardize)
     assert model.rho_.tolist() == [1.3]
     assert model.kernels_ == (list(kernel) if isinstance(kernel, list | tuple) else [kernel] * 2)
     assert model.converged_
@@ -125,47 +139,48 @@ def test_without_an_optimizer_all_stays_as_given(kernel, standardize):
     assert model.n_iter_ == 1
 
 
-def test_auto_without_an_optimizer():
-    X, y, fidelity = draw()
-    model = MultiFidelityClassifier(optimizer=None, rho=0.5).fit(X, y, fidelity=fidelity)
-    assert model.rho_.tolist() == [0.5]
-    assert model.score(X[fidelity == "lab"], y[fidelity == "lab"]) > 0.9
-
-
-def test_rho_can_be_fixed_while_kernels_are_tuned():
-    X, y, fidelity = draw()
-    model = MultiFidelityClassifier(rho=0.8, rho_bounds="fixed").fit(X, y, fidelity=fidelity)
-    assert model.rho_.tolist() == [0.8]
-    assert "rho[1]" not in model.theta_names_
-    assert len(model.theta_) == 6
+def test_rho_as_given():
+    data = draw()
+    kept = fit(data, optimizer=None, rho=0.5)
+    assert kept.rho_.tolist() == [0.5]
+    assert trusted_score(kept, data) > 0.9
+    fixed_rho = fit(data, rho=0.8, rho_bounds="fixed")
+    assert fixed_rho.rho_.tolist() == [0.8]
+    assert "rho[1]" not in fixed_rho.theta_names_
+    assert len(fixed_rho.theta_) == 6
 
 
 def test_rho_bounds_hold():
-    X, y, fidelity = draw(flip=0)
-    model = MultiFidelityClassifier(rho_bounds=(-0.2, 0.2)).fit(X, y, fidelity=fidelity)
-    assert all(-0.2 <= s.rho[0] <= 0.2 for s in model.structures_)
-    model = MultiFidelityClassifier(2.0 * RBF(), rho_bounds=(-0.2, 0.2)).fit(X, y, fidelity)
+    data = draw(flip=0)
+    assert all(-0.2 <= s.rho[0] <= 0.2 for s in fit(data, rho_bounds=(-0.2, 0.2)).structures_)
+    model = fit(data, kernel=2.0 * RBF(), rho_bounds=(-0.2, 0.2))
     assert -0.2 <= model.rho_[0] <= 0.2
     assert "at a bound: rho[1]" in str(model.report_)
 
 
+def slopes(model, theta, step=1e-4):
+    """The gradient of the evidence by differences."""
+    ends = [
+        [model.log_marginal_likelihood(theta + s * e) for s in (step, -step)]
+        for e in np.eye(len(theta))
+    ]
+    return np.diff(ends)[:, 0] / (-2.0 * step)
+
+
 def test_evidence_and_its_gradient(model):
-    value, gradient = model.log_marginal_likelihood(eval_gradient=True)
+    value, _ = model.log_marginal_likelihood(eval_gradient=True)
     assert value == pytest.approx(model.log_marginal_likelihood_value_, abs=1e-8)
     assert model.log_marginal_likelihood() == model.log_marginal_likelihood_value_
     copy = pickle.loads(pickle.dumps(model)).set_params(inference="ep")  # changes the next fit
     assert copy.log_marginal_likelihood(model.theta_) == pytest.approx(value, abs=1e-8)
     theta = model.theta_ + 0.1
     _, gradient = model.log_marginal_likelihood(theta, eval_gradient=True)
-    for i, slope in enumerate(gradient):
-        step = 1e-4 * (np.arange(len(theta)) == i)
-        up, down = (model.log_marginal_likelihood(theta + s) for s in (step, -step))
-        assert (up - down) / 2e-4 == pytest.approx(slope, rel=100 * GRADIENT, abs=1e-5)
+    np.testing.assert_allclose(slopes(model, theta), gradient, rtol=100 * GRADIENT, atol=1e-5)
 
 
 def test_one_level_is_scikit_learns_model():
     X, y, _ = draw()
-    ours = MultiFidelityClassifier(2.0 * RBF(0.8), optimizer=None, standardize=False).fit(X, y)
+    ours = fit((X, y, None), kernel=2.0 * RBF(0.8), optimizer=None, standardize=False)
     theirs = GaussianProcessClassifier(2.0 * sk.RBF(0.8), optimizer=None).fit(X, y)
     assert ours.log_marginal_likelihood() == pytest.approx(theirs.log_marginal_likelihood_value_)
     np.testing.assert_allclose(ours.predict_proba(NEW), theirs.predict_proba(NEW), atol=1e-3)
@@ -173,11 +188,9 @@ def test_one_level_is_scikit_learns_model():
 
 def test_without_fidelity_all_rows_are_at_the_top():
     X, y, _ = draw()
-    fixed = FIXED | {"levels": ["web", "lab"]}
-    model = MultiFidelityClassifier(**fixed).fit(X, y)
+    model = fixed((X, y, None), levels=["web", "lab"])
     assert model.levels_ == ("web", "lab")
-    named = MultiFidelityClassifier(**fixed).fit(X, y, fidelity=["lab"] * len(y))
-    assert_same(model, named)
+    assert_same(model, fixed((X, y, ["lab"] * len(y)), levels=["web", "lab"]))
 
 
 def test_three_levels():
@@ -186,8 +199,7 @@ def test_three_levels():
     for name, n, flip in [("bot", 60, 0.3), ("crowd", 30, 0.1), ("expert", 10, 0.0)]:
         X = rng.uniform(-2, 2, (n, 2))
         parts[name] = X, truth(X) ^ (rng.uniform(size=n) < flip)
-    X, y, fidelity = stack_levels(parts)
-    model = MultiFidelityClassifier(max_iter=500).fit(X, y, fidelity=fidelity)
+    model = fit(stack_levels(parts), max_iter=500)
     assert model.levels_ == ("bot", "crowd", "expert")
     assert model.rho_.shape == (2,)
     assert len(model.kernels_) == 3
@@ -195,39 +207,25 @@ def test_three_levels():
     assert model.score(T, truth(T)) > 0.85
     sure = [np.abs(model.predict_proba(T, fidelity=n)[:, 1] - 0.5).mean() for n in parts]
     assert sure[0] < sure[2]  # a noisy level is predicted as noisy
-    assert [line.split(" =")[0] for line in dict(model.report_.lines)["rho"].split("\n")] == [
-        "crowd",
-        "expert",
-    ]
+    steps = dict(model.report_.lines)["rho"].split("\n")
+    assert [line.split(" =")[0] for line in steps] == ["crowd", "expert"]
 
 
 def test_schemes_agree_on_an_easy_problem():
-    X, y, fidelity = draw()
-    proba = {}
-    for scheme in SCHEMES:
-        model = MultiFidelityClassifier(inference=scheme).fit(X, y, fidelity=fidelity)
-        assert model.converged_
-        proba[scheme] = model.predict_proba(NEW)[:, 1]
+    models = {scheme: fit(inference=scheme) for scheme in SCHEMES}
+    assert all(m.converged_ for m in models.values())
+    proba = {scheme: m.predict_proba(NEW)[:, 1] for scheme, m in models.items()}
     np.testing.assert_allclose(proba["ep"], proba["variational"], atol=0.02)
     np.testing.assert_allclose(proba["ep"], proba["laplace"], atol=0.1)
 
 
-def test_restarts_find_no_worse_an_optimum():
-    X, y, fidelity = draw(30, 12)
-    plain = MultiFidelityClassifier().fit(X, y, fidelity=fidelity)
-    models = [
-        MultiFidelityClassifier(n_restarts=3, random_state=0).fit(X, y, fidelity=fidelity)
-        for _ in range(2)
-    ]
-    assert models[0].theta_.tolist() == models[1].theta_.tolist()
-    assert models[0]._fits[0].optimum.objective > plain._fits[0].optimum.objective - 1e-3
-
-
-def test_starts_in_parallel_give_the_same():
-    X, y, fidelity = draw(30, 12)
-    one = MultiFidelityClassifier().fit(X, y, fidelity=fidelity)
-    two = MultiFidelityClassifier(n_jobs=2).fit(X, y, fidelity=fidelity)
-    assert_same(one, two, atol=1e-8)
+def test_restarts_and_processes():
+    data = draw(30, 12)
+    plain = fit(data)
+    one, two = (fit(data, n_restarts=3, random_state=0) for _ in range(2))
+    assert one.theta_.tolist() == two.theta_.tolist()
+    assert one._fits[0].optimum.objective > plain._fits[0].optimum.objective - 1e-3
+    assert_same(plain, fit(data, n_jobs=2), atol=1e-8)
 
 
 def test_the_paper():
@@ -240,25 +238,31 @@ def test_the_paper():
     for kernel in model.kernels_:
         assert 0.1 <= kernel.left.value <= 10
         assert 0.01 <= kernel.right.length_scale <= 10
-    assert model.score(X[fidelity == "lab"], y[fidelity == "lab"]) > 0.9
+    assert trusted_score(model, (X, y, fidelity)) > 0.9
 
 
 def test_tuning_on_a_sample():
-    X, y, fidelity = draw(150, 20)
-    kernel = 2.0 * RBF()
-
-    def fit(**how):
-        return MultiFidelityClassifier(kernel, random_state=0, **how).fit(X, y, fidelity=fidelity)
-
-    sampled, again, full = fit(n_tuning=60), fit(n_tuning=60), fit(n_tuning=None)
+    data = draw(150, 20)
+    sampled, again, full = (
+        fit(data, kernel=2.0 * RBF(), random_state=0, n_tuning=n) for n in (60, 60, None)
+    )
     assert "on 60 of 170 rows" in str(sampled.report_)
     assert "of 170 rows" not in str(full.report_)
     assert_same(sampled, again, atol=0)
     difference = sampled.predict_proba(NEW) - full.predict_proba(NEW)
     assert 0 < np.abs(difference).max() < 0.3
     # All rows are in the posterior: with the same hyper-parameters it is that of the full model.
-    fixed = MultiFidelityClassifier(sampled.kernels_, rho=sampled.rho_, optimizer=None)
-    assert_same(sampled, fixed.fit(X, y, fidelity=fidelity), atol=1e-8)
+    given = fit(data, kernel=sampled.kernels_, rho=sampled.rho_, optimizer=None)
+    assert_same(sampled, given, atol=1e-8)
+
+
+def test_progress_of_an_exact_fit(three):
+    (X, y, fidelity), model = three
+    steps = []
+    MultiFidelityClassifier().fit(X, y, fidelity, callback=steps.append)
+    assert [(s.stage, s.done, s.total) for s in steps] == [("classes", k, 3) for k in (1, 2, 3)]
+    assert [len(s.checkpoint) for s in steps] == [1, 2, 3]
+    assert np.mean([s.value for s in steps]) == model.log_marginal_likelihood_value_
 
 
 # Predictions
@@ -274,9 +278,6 @@ def test_predictions_agree_with_each_other(model):
     mean, variance = model.latent_mean_and_variance(NEW)
     assert mean.shape == variance.shape == (25,)
     assert (variance > 0).all()
-    joint_mean, covariance = model.latent_mean_and_covariance(NEW)
-    np.testing.assert_allclose(joint_mean, mean, atol=IDENTITY)
-    np.testing.assert_allclose(np.diagonal(covariance), variance, atol=IDENTITY)
     np.testing.assert_array_equal((mean > 0), model.predict(NEW))
 
 
@@ -300,18 +301,17 @@ def test_predictions_at_a_level(model):
     for fidelity in [each, each.tolist(), pd.Series(each), pd.Categorical(each), pl.Series(each)]:
         np.testing.assert_allclose(model.predict_proba(NEW, fidelity=fidelity), mixed, atol=1e-14)
     np.testing.assert_array_equal(model.predict(NEW, fidelity=each), mixed[:, 1] > 0.5)
-    samples = model.sample_latent(NEW, 3, fidelity=each, random_state=0)
-    assert samples.shape == (25, 3)
-    mean, covariance = model.latent_mean_and_covariance(NEW, fidelity=each)
-    apart_mean, apart_variance = model.latent_mean_and_variance(NEW, fidelity=each)
-    np.testing.assert_allclose(mean, apart_mean, atol=IDENTITY)
-    np.testing.assert_allclose(np.diagonal(covariance), apart_variance, atol=IDENTITY)
+    assert model.sample_latent(NEW, 3, fidelity=each, random_state=0).shape == (25, 3)
+    for at in (each, None):
+        mean, covariance = model.latent_mean_and_covariance(NEW, fidelity=at)
+        apart_mean, apart_variance = model.latent_mean_and_variance(NEW, fidelity=at)
+        np.testing.assert_allclose(mean, apart_mean, atol=IDENTITY)
+        np.testing.assert_allclose(np.diagonal(covariance), apart_variance, atol=IDENTITY)
 
 
 def test_levels_that_are_numbers():
     X, y, fidelity = draw()
-    number = np.where(fidelity == "web", 0.0, 1.0)
-    model = MultiFidelityClassifier(**FIXED).fit(X, y, fidelity=number)
+    model = fixed((X, y, np.where(fidelity == "web", 0.0, 1.0)))
     assert model.levels_ == (0, 1)
     at = model.predict_proba(NEW, fidelity=0)
     for same in [0.0, np.float32(0), False, np.zeros(25), [0] * 25, np.zeros(25, dtype=bool)]:
@@ -320,8 +320,7 @@ def test_levels_that_are_numbers():
 
 def test_extreme_probabilities_keep_their_digits():
     X = np.linspace(-1, 1, 40)[:, None]
-    model = MultiFidelityClassifier(1e4 * RBF(1.0), optimizer=None)
-    model.fit(X, X[:, 0] > 0, sample_weight=1e10)
+    model = fit((X, X[:, 0] > 0, None), 1e10, kernel=1e4 * RBF(1.0), optimizer=None)
     log_proba, proba = (m([[-1.0], [1.0]]) for m in (model.predict_log_proba, model.predict_proba))
     assert log_proba[0, 1] < -5
     assert log_proba[0, 0] == pytest.approx(np.log1p(-proba[0, 1]), rel=1e-6)
@@ -339,7 +338,7 @@ def test_many_new_points_in_batches(model, monkeypatch):
 
 
 def test_three_classes(three):
-    model = three[-1]
+    _, model = three
     assert model.classes_.tolist() == ["high", "low", "mid"]
     proba = model.predict_proba(NEW)
     assert proba.shape == (25, 3)
@@ -348,50 +347,42 @@ def test_three_classes(three):
     np.testing.assert_allclose(np.exp(model.predict_log_proba(NEW)), proba)
     expected = np.array(["low", "mid", "high"])[np.digitize(NEW[:, 0], [-0.7, 0.7])]
     assert (model.predict(NEW) == expected).mean() > 0.8
-    for attribute in ["rho_", "kernels_", "theta_", "n_iter_"]:
+    for attribute in ["rho_", "kernels_", "theta_", "n_iter_", "structures_"]:
         assert len(getattr(model, attribute)) == 3
     mean, variance = model.latent_mean_and_variance(NEW)
     assert mean.shape == variance.shape == (25, 3)
-    _, covariance = model.latent_mean_and_covariance(NEW)
-    assert covariance.shape == (25, 25, 3)
+    assert model.latent_mean_and_covariance(NEW)[1].shape == (25, 25, 3)
     assert model.sample_latent(NEW, 4, random_state=0).shape == (25, 4, 3)
-    value, gradient = model.log_marginal_likelihood(eval_gradient=True)
-    assert value == pytest.approx(model.log_marginal_likelihood_value_, abs=1e-6)
-    slopes = gradient if isinstance(model.theta_names_, list) else [gradient] * 3
-    assert [g.shape for g in slopes] == [t.shape for t in model.theta_]
     for name in model.classes_:
         assert f"class {name}: rho" in str(model.report_)
     assert model.report_.counts.shape == (2, 3)
 
 
 def test_evidence_of_several_classes(three):
-    X, y, fidelity, _ = three
-    plain = MultiFidelityClassifier(2.0 * RBF()).fit(X, y, fidelity=fidelity)
+    data, learnt = three
+    plain = fit(data, kernel=2.0 * RBF())
     _, gradient = plain.log_marginal_likelihood(np.zeros(5), eval_gradient=True)
-    step = 1e-4 * (np.arange(5) == 0)
-    up, down = (plain.log_marginal_likelihood(s) for s in (step, -step))
-    assert (up - down) / 2e-4 == pytest.approx(gradient[0], rel=100 * GRADIENT, abs=1e-5)
-    learnt = MultiFidelityClassifier().fit(X, y, fidelity=fidelity)
-    assert len(learnt.structures_) == 3
-    if isinstance(learnt.theta_names_, list):
-        assert learnt.log_marginal_likelihood(learnt.theta_) == pytest.approx(
-            learnt.log_marginal_likelihood_value_, abs=1e-6
-        )
-        with pytest.raises(ValueError, match="theta must hold one vector a class, 3 in all"):
+    np.testing.assert_allclose(slopes(plain, np.zeros(5)), gradient, rtol=100 * GRADIENT, atol=1e-5)
+    value, gradients = learnt.log_marginal_likelihood(eval_gradient=True)
+    assert value == pytest.approx(learnt.log_marginal_likelihood_value_, abs=1e-6)
+    if isinstance(learnt.theta_names_, list):  # where each class has its own structure
+        assert [g.shape for g in gradients] == [t.shape for t in learnt.theta_]
+        assert learnt.log_marginal_likelihood(learnt.theta_) == pytest.approx(value, abs=1e-6)
+        with pytest.raises(ValueError, match="theta must hold one vector per class, 3 in all"):
             learnt.log_marginal_likelihood(learnt.theta_[:2])
 
 
 def test_three_classes_in_parallel(three):
-    X, y, fidelity, model = three
-    parallel = MultiFidelityClassifier(n_jobs=2).fit(X, y, fidelity=fidelity)
+    data, model = three
+    parallel = fit(data, n_jobs=2)
     assert_same(model, parallel, atol=0)
     for one, other in zip(model.theta_, parallel.theta_, strict=True):
         np.testing.assert_array_equal(one, other)
 
 
 def test_each_class_against_the_rest(three):
-    X, y, fidelity, model = three
-    alone = MultiFidelityClassifier().fit(X, y == "low", fidelity=fidelity)
+    (X, y, fidelity), model = three
+    alone = fit((X, y == "low", fidelity))
     mean, _ = model.latent_mean_and_variance(NEW)
     np.testing.assert_allclose(mean[:, 1], alone.latent_mean_and_variance(NEW)[0], atol=1e-6)
 
@@ -409,16 +400,13 @@ def test_each_class_against_the_rest(three):
 )
 def test_kinds_of_labels(labels):
     X, y, fidelity = draw()
-    plain = MultiFidelityClassifier(**FIXED).fit(X, y, fidelity=fidelity)
-    named = labels[y.astype(int)]
+    plain, named = fixed(), labels[y.astype(int)]
     for given in [named, pd.Series(named), list(named)]:
-        model = MultiFidelityClassifier(**FIXED).fit(X, given, fidelity=fidelity)
+        model = fixed((X, given, fidelity))
         assert model.classes_.tolist() == list(labels)
         assert_same(model, plain, atol=0)
-        assert (
-            model.predict(NEW).tolist()
-            == np.asarray(labels)[plain.predict(NEW).astype(int)].tolist()
-        )
+        wanted = np.asarray(labels)[plain.predict(NEW).astype(int)]
+        assert model.predict(NEW).tolist() == wanted.tolist()
 
 
 # Containers
@@ -437,8 +425,7 @@ def test_containers(kind):
         "fortran": lambda: np.asfortranarray(X),
         "object": lambda: X.astype(object),
     }[kind]()
-    plain = MultiFidelityClassifier(**FIXED).fit(X.astype(float), y, fidelity=fidelity)
-    model = MultiFidelityClassifier(**FIXED).fit(given, y, fidelity=fidelity)
+    plain, model = fixed((X.astype(float), y, fidelity)), fixed((given, y, fidelity))
     proba = model.predict_proba(given)
     assert proba.dtype == np.float64
     np.testing.assert_allclose(proba, plain.predict_proba(X), rtol=0, atol=IDENTITY)
@@ -448,29 +435,25 @@ def test_containers(kind):
             model.predict(given[["b", "a"]])
 
 
+ORDER = ["web", "lab"]
+
+
 @pytest.mark.parametrize(
-    "make",
+    ("make", "levels"),
     [
-        lambda names: pd.Categorical(names, ["web", "lab"], ordered=True),
-        lambda names: pd.Series(pd.Categorical(names, ["web", "lab"], ordered=True)),
-        lambda names: pl.Series(names, dtype=pl.Enum(["web", "lab"])),
+        (lambda names: pd.Categorical(names, ORDER, ordered=True), None),
+        (lambda names: pd.Series(pd.Categorical(names, ORDER, ordered=True)), None),
+        (lambda names: pl.Series(names, dtype=pl.Enum(ORDER)), None),
+        (list, ORDER),
     ],
 )
-def test_a_fidelity_that_carries_its_order(make):
-    X, y, fidelity = draw()
-    plain = MultiFidelityClassifier(**FIXED).fit(X, y, fidelity=fidelity)
-    model = MultiFidelityClassifier(**FIXED).fit(X, y, fidelity=make(fidelity.tolist()))
-    assert model.levels_ == ("web", "lab")
-    assert_same(model, plain, atol=0)
-
-
-def test_a_fidelity_without_an_order_is_sorted_or_told():
+def test_the_order_of_levels(make, levels):
     X, y, fidelity = draw()
     names = fidelity.tolist()
-    assert MultiFidelityClassifier(**FIXED).fit(X, y, names).levels_ == ("lab", "web")
-    told = MultiFidelityClassifier(**FIXED, levels=["web", "lab"]).fit(X, y, names)
-    assert told.levels_ == ("web", "lab")
-    assert_same(told, MultiFidelityClassifier(**FIXED).fit(X, y, fidelity), atol=0)
+    model = fixed((X, y, make(names)), levels=levels)
+    assert model.levels_ == ("web", "lab")
+    assert_same(model, fixed(), atol=0)
+    assert fixed((X, y, names)).levels_ == ("lab", "web")  # sorted, where no order is given
 
 
 # The fidelity as a column
@@ -479,29 +462,24 @@ def test_a_fidelity_without_an_order_is_sorted_or_told():
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
 def test_fidelity_feature_of_a_frame(frame):
     X, y, fidelity = draw()
-    plain = MultiFidelityClassifier(**FIXED).fit(X, y, fidelity=fidelity)
+    plain = fixed()
     columns = {"a": X[:, 0], "source": fidelity.tolist(), "b": X[:, 1]}
-    model = MultiFidelityClassifier(**FIXED, fidelity_feature="source", levels=["web", "lab"])
-    model.fit(frame(columns), y)
+    model = fixed((frame(columns), y, None), fidelity_feature="source", levels=ORDER)
     assert model.feature_names_in_.tolist() == ["a", "b"]
     assert model.n_features_in_ == 2
     without = frame({"a": NEW[:, 0], "b": NEW[:, 1]})
     with_it = frame({"a": NEW[:, 0], "source": ["web"] * 25, "b": NEW[:, 1]})
-    np.testing.assert_allclose(model.predict_proba(without), plain.predict_proba(NEW))
-    np.testing.assert_allclose(
-        model.predict_proba(with_it), plain.predict_proba(NEW, fidelity="web")
-    )
-    # What is asked for comes first.
-    np.testing.assert_allclose(
-        model.predict_proba(with_it, fidelity="lab"), plain.predict_proba(NEW)
-    )
+    top, low = plain.predict_proba(NEW), plain.predict_proba(NEW, fidelity="web")
+    np.testing.assert_allclose(model.predict_proba(without), top)
+    np.testing.assert_allclose(model.predict_proba(with_it), low)
+    # The argument overrides the column.
+    np.testing.assert_allclose(model.predict_proba(with_it, fidelity="lab"), top)
 
 
 def test_fidelity_feature_of_an_array():
     X, y, fidelity = draw()
-    plain = MultiFidelityClassifier(**FIXED).fit(X, y, fidelity=fidelity)
-    both = np.column_stack([fidelity == "lab", X])
-    model = MultiFidelityClassifier(**FIXED, fidelity_feature=0).fit(both, y)
+    plain = fixed()
+    model = fixed((np.column_stack([fidelity == "lab", X]), y, None), fidelity_feature=0)
     assert_same(model, plain)
     at_web = model.predict_proba(np.column_stack([np.zeros(25), NEW]))
     np.testing.assert_allclose(at_web, plain.predict_proba(NEW, fidelity="web"))
@@ -509,7 +487,7 @@ def test_fidelity_feature_of_an_array():
 
 def test_fidelity_feature_in_cross_validation():
     X, y, fidelity = draw()
-    order = pd.CategoricalDtype(["web", "lab"], ordered=True)
+    order = pd.CategoricalDtype(ORDER, ordered=True)
     frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "source": pd.Series(fidelity).astype(order)})
     cv = TrustedKFold(3, fidelity=fidelity)
     column = MultiFidelityClassifier(**FIXED, fidelity_feature="source")
@@ -525,52 +503,40 @@ def test_fidelity_feature_in_cross_validation():
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_weights_count_as_repetitions(scheme):
-    X, y, fidelity = draw(20, 10)
-    weight = np.random.default_rng(0).integers(0, 4, len(y))
-    fixed = FIXED | {"inference": scheme, "standardize": True}
-    weighted = MultiFidelityClassifier(**fixed).fit(X, y, fidelity, weight)
-    repeated = MultiFidelityClassifier(**fixed).fit(
-        *(np.repeat(a, weight, axis=0) for a in (X, y)), fidelity=fidelity.repeat(weight)
+    data = draw(20, 10)
+    weight = np.random.default_rng(0).integers(0, 4, 30)
+    how = {"inference": scheme, "standardize": True}
+    weighted, repeated = (
+        fixed(data, weight, **how),
+        fixed([a.repeat(weight, 0) for a in data], **how),
     )
     assert_same(weighted, repeated)
-    assert weighted.log_marginal_likelihood() == pytest.approx(
-        repeated.log_marginal_likelihood(), abs=IDENTITY
-    )
+    evidence = repeated.log_marginal_likelihood()
+    assert weighted.log_marginal_likelihood() == pytest.approx(evidence, abs=IDENTITY)
 
 
 def test_weights_count_as_repetitions_in_tuning():
-    X, y, fidelity = draw(30, 15)
-    weight = np.random.default_rng(0).integers(0, 4, len(y))
-    weighted = MultiFidelityClassifier().fit(X, y, fidelity, weight)
-    mixed = np.random.default_rng(1).permutation(np.repeat(np.arange(len(y)), weight))
-    repeated = MultiFidelityClassifier().fit(X[mixed], y[mixed], fidelity[mixed])
-    assert_same(weighted, repeated)
+    data = draw(30, 15)
+    weight = np.random.default_rng(0).integers(0, 4, 45)
+    mixed = np.random.default_rng(1).permutation(np.repeat(np.arange(45), weight))
+    repeated = fit([a[mixed] for a in data])
+    assert_same(fit(data, weight), repeated)
     assert repeated.report_.counts.sum() == weight.sum()
 
 
-def test_the_order_of_rows_does_not_matter():
+def test_orders_and_names_do_not_matter(small):
     X, y, fidelity = draw(30, 15)
     order = np.random.default_rng(1).permutation(len(y))
-    one = MultiFidelityClassifier().fit(X, y, fidelity)
-    other = MultiFidelityClassifier().fit(X[order], y[order], fidelity[order])
-    assert_same(one, other, atol=0)
-
-
-def test_the_names_of_classes_do_not_matter():
-    X, y, fidelity = draw(30, 15)
-    one = MultiFidelityClassifier().fit(X, y, fidelity)
-    other = MultiFidelityClassifier().fit(X, ~y, fidelity)
-    np.testing.assert_allclose(
-        one.predict_proba(NEW), other.predict_proba(NEW)[:, ::-1], rtol=0, atol=1e-6
-    )
+    assert_same(small, fit((X[order], y[order], fidelity[order])), atol=0)
+    other = fit((X, ~y, fidelity)).predict_proba(NEW)[:, ::-1]
+    np.testing.assert_allclose(small.predict_proba(NEW), other, rtol=0, atol=1e-6)
 
 
 def test_weights_of_any_size():
-    X, y, fidelity = draw(20, 10)
-    plain = MultiFidelityClassifier(**FIXED).fit(X, y, fidelity)
-    assert_same(plain, MultiFidelityClassifier(**FIXED).fit(X, y, fidelity, 1.0), atol=0)
-    half = MultiFidelityClassifier(**FIXED).fit(X, y, fidelity, np.full(len(y), 0.5))
-    twice = MultiFidelityClassifier(**FIXED).fit(X, y, fidelity, np.full(len(y), 2))
+    data = draw(20, 10)
+    plain = fixed(data)
+    assert_same(plain, fixed(data, 1.0), atol=0)
+    half, twice = (fixed(data, np.full(30, w)) for w in (0.5, 2))
     sure = [m.latent_mean_and_variance(NEW)[1].mean() for m in (half, plain, twice)]
     assert sure[0] > sure[1] > sure[2]
 
@@ -580,24 +546,20 @@ def test_rows_of_weight_zero_are_not_there():
     weight = np.ones(len(y))
     weight[[0, 25]] = 0
     X[[0, 25]] = 1e6
-    weighted = MultiFidelityClassifier().fit(X, y, fidelity, weight)
     there = weight > 0
-    fewer = MultiFidelityClassifier().fit(X[there], y[there], fidelity[there])
+    weighted, fewer = fit((X, y, fidelity), weight), fit((X[there], y[there], fidelity[there]))
     assert_same(weighted, fewer, atol=0)
     # A class that has no weight is no class.
     y = y.astype(int)
     y[0] = 7
-    assert MultiFidelityClassifier(**FIXED).fit(X, y, fidelity, weight).classes_.tolist() == [0, 1]
+    assert fixed((X, y, fidelity), weight).classes_.tolist() == [0, 1]
 
 
 def test_repeated_rows_under_white_noise_stay_apart():
     X, y, fidelity = draw(20, 10)
-    noisy = FIXED | {"kernel": [2.0 * RBF(1.0) + White(1.0), RBF(1.5)]}
-    twice = [np.concatenate([a, a]) for a in (X, y, fidelity)]
-    repeated = MultiFidelityClassifier(**noisy).fit(
-        *twice[:2], fidelity=twice[2].tolist(), sample_weight=None
-    )
-    weighted = MultiFidelityClassifier(**noisy).fit(X, y, fidelity.tolist(), np.full(len(y), 2))
+    noisy = {"kernel": [2.0 * RBF(1.0) + White(1.0), RBF(1.5)]}
+    repeated = fixed([np.concatenate([a, a]) for a in (X, y, fidelity.tolist())], **noisy)
+    weighted = fixed((X, y, fidelity.tolist()), np.full(len(y), 2), **noisy)
     assert len(repeated._fits[0].posterior.points) == 2 * len(weighted._fits[0].posterior.points)
     difference = repeated.predict_proba(NEW) - weighted.predict_proba(NEW)
     assert np.abs(difference).max() > 1e-3
@@ -607,31 +569,27 @@ def test_repeated_rows_under_white_noise_stay_apart():
 
 
 def test_kernels_of_scikit_learn():
-    X, y, fidelity = draw()
-    ours = MultiFidelityClassifier([2.0 * RBF(0.8), Matern(1.2, nu=2.5)], optimizer=None)
-    theirs = MultiFidelityClassifier(
-        [2.0 * sk.RBF(0.8), sk.Matern(1.2, nu=2.5)], optimizer=None
-    ).fit(X, y, fidelity)
-    assert_same(ours.fit(X, y, fidelity), theirs, atol=0)
-    mixed = MultiFidelityClassifier([2.0 * sk.RBF(0.8), Matern(1.2, nu=2.5)], optimizer=None)
-    assert_same(mixed.fit(X, y, fidelity), theirs, atol=0)
-    one = MultiFidelityClassifier(1.0 * sk.RBF([1.0, 1.0])).fit(X, y, fidelity)
-    assert one.score(X[fidelity == "lab"], y[fidelity == "lab"]) > 0.9
+    data = draw()
+    ours, theirs, mixed = (
+        fit(data, kernel=kernel, optimizer=None)
+        for kernel in (
+            [2.0 * RBF(0.8), Matern(1.2, nu=2.5)],
+            [2.0 * sk.RBF(0.8), sk.Matern(1.2, nu=2.5)],
+            [2.0 * sk.RBF(0.8), Matern(1.2, nu=2.5)],
+        )
+    )
+    assert_same(ours, theirs, atol=0)
+    assert_same(mixed, theirs, atol=0)
+    one = fit(data, kernel=1.0 * sk.RBF([1.0, 1.0]))
+    assert trusted_score(one, data) > 0.9
     assert clone(one).get_params()["kernel"] == 1.0 * sk.RBF([1.0, 1.0])
-
-
-def test_a_kernel_that_has_to_be_wrapped():
-    X, y, fidelity = draw(20, 10)
-    kernel = sk.ExpSineSquared(2.0, 8.0, "fixed", "fixed")
-    model = MultiFidelityClassifier(kernel, optimizer=None).fit(X, y, fidelity)
-    assert np.isfinite(model.predict_proba(NEW)).all()
+    wrapped = fit(draw(20, 10), kernel=sk.ExpSineSquared(2.0, 8.0, "fixed", "fixed"))
+    assert np.isfinite(wrapped.predict_proba(NEW)).all()
 
 
 def test_a_linear_kernel():
     X, _, fidelity = draw()
-    y = X[:, 0] > 0.3
-    kernel = 1.0 * Linear() + Constant(1.0)
-    model = MultiFidelityClassifier(kernel).fit(X, y, fidelity=fidelity)
+    model = fit((X, X[:, 0] > 0.3, fidelity), kernel=1.0 * Linear() + Constant(1.0))
     assert model.score(NEW, NEW[:, 0] > 0.3) > 0.9
 
 
@@ -639,34 +597,59 @@ def test_a_linear_kernel():
 
 
 def test_coregional():
-    X, y, fidelity = draw()
-    model = MultiFidelityClassifier(coupling="coregional").fit(X, y, fidelity=fidelity)
+    data = draw()
+    model = fit(data, coupling="coregional")
     assert model.rho_.shape == (0,)
-    assert model.score(X[fidelity == "lab"], y[fidelity == "lab"]) > 0.9
+    assert trusted_score(model, data) > 0.9
     assert "loadings" in str(model.report_)
-    one = MultiFidelityClassifier([1.0 * RBF()], coupling="coregional").fit(X, y, fidelity)
+    one = fit(data, kernel=[1.0 * RBF()], coupling="coregional")
     assert len(one.kernels_) == 1
     assert sum("loading" in name for name in one.theta_names_) == 2
 
 
-def test_known_flip_rates():
-    X, y, fidelity = draw(40, 10, flip=0.3, seed=2)
-    fixed = FIXED | {"inference": "ep"}
-    noisy = MultiFidelityClassifier(**fixed, label_noise=[0.3, 0.0]).fit(X, y, fidelity)
+def test_flip_rates_that_are_given():
+    data = draw(40, 10, flip=0.3, seed=2)
+    noisy = fixed(data, inference="ep", label_noise=[0.3, 0.0])
     assert "web 30.0%, lab 0.0%" in str(noisy.report_)
-    right = MultiFidelityClassifier(**fixed, label_noise=[0.0, 0.0]).fit(X, y, fidelity)
-    assert_same(right, MultiFidelityClassifier(**fixed).fit(X, y, fidelity), atol=1e-5)
+    right = fixed(data, inference="ep", label_noise=[0.0, 0.0])
+    assert_same(right, fixed(data, inference="ep"), atol=1e-5)
+
+
+def test_flip_rates_of_three_classes():
+    # A label is wrong with probability 0.3, and then each of the two others with 0.15.
+    X, _, fidelity = draw(40, 10)
+    y = np.digitize(X[:, 0], [-0.7, 0.7])
+    model = fixed((X, y, fidelity), label_noise=[0.3, 0.0])
+    assert "class 1: label noise" in str(model.report_)
+    assert "web 30.0%, lab 0.0%" in str(model.report_)
+    for fitted in model._fits:
+        np.testing.assert_allclose(fitted.likelihood.sensitivity, [0.7, 1.0])
+        np.testing.assert_allclose(fitted.likelihood.specificity, [0.85, 1.0])
+    p = model.predict_proba(NEW)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+
+
+def test_label_noise_with_fractions_of_rows():
+    data = draw(20, 10)
+    noisy = {"label_noise": [0.2, 0.0]}
+    model = fixed(data, np.full(30, 0.5), **noisy, inference="auto")
+    assert model._fits[0].scheme == "variational"
+    assert_same(model, fixed(data, np.full(30, 0.5), **noisy, inference="variational"))
+    assert fixed(data, np.full(30, 2.0), **noisy)._fits[0].scheme == "ep"
+    many = fixed(data, np.full(30, 0.5), **noisy, n_inducing=5)
+    assert many.converged_
+    with pytest.raises(ValueError, match="sample_weight below 1"):
+        fixed(data, np.full(30, 0.5), **noisy, inference="ep")
 
 
 def test_flip_rates_are_learnt():
-    X, y, fidelity = draw(60, 15, flip=0.25, seed=1)
-    model = MultiFidelityClassifier(
-        2.0 * RBF(1.5, "fixed"), inference="ep", label_noise="fidelity", rho_bounds="fixed"
-    ).fit(X, y, fidelity)
+    data = draw(60, 15, flip=0.25, seed=1)
+    kernel = 2.0 * RBF(1.5, "fixed")
+    model = fit(data, kernel=kernel, label_noise="fidelity", rho_bounds="fixed")
     assert model.theta_names_[-1] == "reliability[0]"
     assert 0.05 < 1 / (1 + np.exp(model.theta_[-1])) < 0.45
     assert "labels flipped: web" in str(model.report_)
-    assert model.score(X[fidelity == "lab"], y[fidelity == "lab"]) > 0.9
+    assert trusted_score(model, data) > 0.9
 
 
 def test_annotators():
@@ -682,12 +665,9 @@ def test_annotators():
     assert model.annotators_.tolist() == ["bad", "dr", "good"]
     rates = dict(zip(model.theta_names_, model.theta_, strict=True))
     # The annotator of the trusted rows is right by assumption and has no rates to learn.
-    assert [n for n in model.theta_names_ if n.startswith("s")] == [
-        "sensitivity[0]",
-        "sensitivity[2]",
-        "specificity[0]",
-        "specificity[2]",
-    ]
+    assert {n for n in rates if n.startswith("s")} == {
+        f"{name}[{k}]" for name in ("sensitivity", "specificity") for k in (0, 2)
+    }
     assert rates["sensitivity[0]"] < rates["sensitivity[2]"]
     assert "2 annotators" in str(model.report_)
     with pytest.raises(ValueError, match=r"needs to know who.*annotator="):
@@ -711,17 +691,16 @@ def test_the_report(model):
 
 def test_the_report_of_one_level():
     X, y, _ = draw(20, 10)
-    text = str(MultiFidelityClassifier(**FIXED | {"kernel": RBF()}).fit(X, y).report_)
+    text = str(fixed((X, y, None), kernel=RBF()).report_)
     assert "30 rows" in text
     assert "rho" not in text
     assert "trusted" not in text
 
 
 def test_verbose_prints_the_report(capsys):
-    X, y, fidelity = draw(20, 10)
-    MultiFidelityClassifier(**FIXED).fit(X, y, fidelity)
+    fixed(draw(20, 10))
     assert capsys.readouterr().out == ""
-    model = MultiFidelityClassifier(**FIXED, verbose=1).fit(X, y, fidelity)
+    model = fixed(draw(20, 10), verbose=1)
     assert capsys.readouterr().out == f"{model.report_}\n"
 
 
@@ -732,14 +711,13 @@ def test_html_is_escaped():
     frame = pd.DataFrame(X, columns=["<b>x</b>", "z"])
     kernel = [RBF(columns=[0]), RBF(columns=[1])]
     model = MultiFidelityClassifier(kernel, levels=["a", evil], optimizer=None)
-    plain = model._repr_html_()
+    assert "polyfid-report" not in model._repr_html_()
     model.fit(frame, np.where(y, evil, "&"), fidelity)
     for html in [model._repr_html_(), model.report_._repr_html_()]:
         assert "<script>alert" not in html
         assert "&lt;script&gt;alert(1)" in html
         assert "<b>x</b>" not in html
-    assert "polyfid-report" in model._repr_html_()
-    assert "polyfid-report" not in plain
+        assert "polyfid-report" in html
     assert model._repr_mimebundle_()["text/plain"] == str(model)
     assert "polyfid-report" in model._repr_mimebundle_()["text/html"]
 
@@ -752,11 +730,11 @@ def test_short_in_a_pipeline():
     assert "MultiFidelityClassifier" in pipeline._repr_html_()
 
 
-# Copies
+# Copies and further fits
 
 
 def test_copies_predict_the_same(model, three):
-    for fitted in (model, three[-1]):
+    for fitted in (model, three[1]):
         file = io.BytesIO()
         joblib.dump(fitted, file)
         file.seek(0)
@@ -767,28 +745,58 @@ def test_copies_predict_the_same(model, three):
 
 def test_clone_forgets_the_fit_and_keeps_the_parameters():
     given = MultiFidelityClassifier([RBF(2.0), 3.0 * RBF()], rho=[0.5], levels=("a", "b"), tol=1e-3)
-    copy = clone(given)
-    assert copy.get_params() == given.get_params()
+    assert clone(given).get_params() == given.get_params()
     X, y, fidelity = draw(20, 10)
-    fitted = MultiFidelityClassifier(**FIXED).fit(X, y, fidelity)
+    fitted = fixed((X, y, fidelity))
     assert not hasattr(clone(fitted), "report_")
     assert_same(clone(fitted).fit(X, y, fidelity), fitted, atol=0)
 
 
-def test_a_fit_that_fails_leaves_the_old_one():
+def interrupt(step):
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("warm_start", [False, True])
+@pytest.mark.parametrize(
+    ("changes", "how", "error"),
+    [
+        ({"fidelity": np.arange(30) % 3}, {}, ValueError),
+        ({"y": np.arange(30) % 3, "X": np.ones((30, 5))}, {"tol": "small"}, ValueError),
+        ({"X": np.ones((30, 5)), "callback": interrupt}, {}, KeyboardInterrupt),
+        ({"callback": interrupt}, {"n_inducing": 5}, KeyboardInterrupt),
+    ],
+    ids=["levels", "parameter", "interrupted", "interrupted sparse"],
+)
+def test_a_fit_that_fails_leaves_the_estimator_as_it_was(warm_start, changes, how, error):
     X, y, fidelity = draw(20, 10)
-    model = MultiFidelityClassifier(**FIXED).fit(X, y, fidelity)
-    before = model.predict_proba(NEW), str(model)
-    with pytest.raises(ValueError, match="kernel is a list of 2"):
-        model.fit(X, y, np.arange(30) % 3)
-    assert model.levels_ == ("web", "lab")
-    np.testing.assert_array_equal(model.predict_proba(NEW), before[0])
-    assert str(model) == before[1]
+    X = pd.DataFrame(X, columns=["a", "b"])
+    model = fixed((X, y, fidelity), warm_start=warm_start)
+    before = {k: v for k, v in vars(model).items() if k not in how}
+    model.set_params(**how)
+    with pytest.raises(error):
+        model.fit(**{"X": X, "y": y, "fidelity": fidelity} | changes)
+    after = {k: v for k, v in vars(model).items() if k not in (*how, "_resume")}
+    assert list(after) == list(before)
+    assert all(after[k] is v for k, v in before.items())
+    assert ("_resume" in vars(model)) == (warm_start and "n_inducing" in how)
+
+
+def test_an_interrupted_first_fit_leaves_nothing():
+    X, y, fidelity = draw(20, 10)
+    model = MultiFidelityClassifier(**FIXED, n_inducing=5)
+    before = dict(vars(model))
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y, fidelity, callback=interrupt)
+    assert vars(model) == before
+    blocks = [(X[:20], y[:20], fidelity[:20]), (np.ones((2, 3)), [True, False], ["web", "lab"])]
+    with pytest.raises(ValueError, match="3 features"):
+        model.fit_blocks(blocks)
+    assert vars(model) == before
 
 
 def test_a_second_fit_starts_afresh():
     X, y, fidelity = draw(20, 10)
-    model = MultiFidelityClassifier(**FIXED).fit(X, y, fidelity)
+    model = fixed((X, y, fidelity))
     model.set_params(kernel=RBF()).fit(pd.DataFrame(X, columns=["a", "b"]), y.astype(str))
     assert model.levels_ == (0,)
     assert model.classes_.tolist() == ["False", "True"]
@@ -799,9 +807,8 @@ def test_a_second_fit_starts_afresh():
 
 
 def test_too_few_iterations_are_told():
-    X, y, fidelity = draw(20, 10)
     with pytest.warns(ConvergenceWarning, match=r"tuning stopped early.*raise max_iter"):
-        model = MultiFidelityClassifier(max_iter=1).fit(X, y, fidelity)
+        model = fit(draw(20, 10), max_iter=1)
     assert not model.converged_
     assert "warning" in str(model.report_)
     assert model.report_.problems
@@ -809,11 +816,13 @@ def test_too_few_iterations_are_told():
 
 # In scikit-learn's tools, with and without metadata routing
 
+FOLDS = KFold(3, shuffle=True, random_state=0)
+
 
 def by_hand(X, y, fidelity, splits):
     scores = []
     for train, test in splits:
-        model = MultiFidelityClassifier(**FIXED).fit(X[train], y[train], fidelity[train])
+        model = fixed((X[train], y[train], fidelity[train]))
         scores.append(model.score(X[test], y[test]))
     return scores
 
@@ -821,22 +830,20 @@ def by_hand(X, y, fidelity, splits):
 def test_cross_validation(routing):
     X, y, fidelity = draw()
     model = MultiFidelityClassifier(**FIXED)
-    cv = KFold(3, shuffle=True, random_state=0)
-    run = cross_validate(model, X, y, cv=cv, params={"fidelity": fidelity}, error_score="raise")
-    np.testing.assert_array_equal(run["test_score"], by_hand(X, y, fidelity, cv.split(X)))
     piped = make_pipeline(StandardScaler(with_mean=False, with_std=False), model)
     name = "fidelity" if routing else "multifidelityclassifier__fidelity"
-    run = cross_validate(piped, X, y, cv=cv, params={name: fidelity}, error_score="raise")
-    np.testing.assert_array_equal(run["test_score"], by_hand(X, y, fidelity, cv.split(X)))
+    for estimator, argument in ((model, "fidelity"), (piped, name)):
+        how = {"cv": FOLDS, "params": {argument: fidelity}, "error_score": "raise"}
+        scores = cross_validate(estimator, X, y, **how)["test_score"]
+        np.testing.assert_array_equal(scores, by_hand(X, y, fidelity, FOLDS.split(X)))
 
 
 @pytest.mark.parametrize("splitter", [TrustedKFold(3), TrustedShuffleSplit(3, random_state=0)])
 def test_cross_validation_on_trusted_rows(routing, splitter):
     X, y, fidelity = draw()
-    model = MultiFidelityClassifier(**FIXED)
-    params = {"fidelity": fidelity}
+    how = {"cv": splitter, "params": {"fidelity": fidelity}, "error_score": "raise"}
     groups = {} if routing else {"groups": fidelity}
-    run = cross_validate(model, X, y, cv=splitter, params=params, error_score="raise", **groups)
+    run = cross_validate(MultiFidelityClassifier(**FIXED), X, y, **how, **groups)
     splits = list(splitter.split(X, y, groups=fidelity))
     np.testing.assert_array_equal(run["test_score"], by_hand(X, y, fidelity, splits))
     assert np.mean(run["test_score"]) > 0.7
@@ -845,12 +852,10 @@ def test_cross_validation_on_trusted_rows(routing, splitter):
 def test_search(routing):
     X, y, fidelity = draw()
     grid = {"rho": [-1.0, 1.0]}
-    cv = KFold(3, shuffle=True, random_state=0)
-    search = GridSearchCV(MultiFidelityClassifier(**FIXED), grid, cv=cv, error_score="raise")
+    search = GridSearchCV(MultiFidelityClassifier(**FIXED), grid, cv=FOLDS, error_score="raise")
     search.fit(X, y, fidelity=fidelity)
     assert search.best_params_ == {"rho": 1.0}
-    best = MultiFidelityClassifier(**FIXED | {"rho": 1.0}).fit(X, y, fidelity)
-    np.testing.assert_array_equal(search.predict_proba(NEW), best.predict_proba(NEW))
+    np.testing.assert_array_equal(search.predict_proba(NEW), fixed(rho=1.0).predict_proba(NEW))
     piped = GridSearchCV(
         make_pipeline(StandardScaler(), MultiFidelityClassifier(**FIXED)),
         {"multifidelityclassifier__rho": [-1.0, 1.0]},
@@ -864,22 +869,15 @@ def test_search(routing):
 
 def test_cross_val_predict_is_at_the_top_level(routing):
     X, y, fidelity = draw()
-    cv = KFold(3, shuffle=True, random_state=0)
-    proba = cross_val_predict(
-        MultiFidelityClassifier(**FIXED),
-        X,
-        y,
-        cv=cv,
-        params={"fidelity": fidelity},
-        method="predict_proba",
-    )
-    for train, test in cv.split(X):
-        model = MultiFidelityClassifier(**FIXED).fit(X[train], y[train], fidelity[train])
+    how = {"cv": FOLDS, "params": {"fidelity": fidelity}, "method": "predict_proba"}
+    proba = cross_val_predict(MultiFidelityClassifier(**FIXED), X, y, **how)
+    for train, test in FOLDS.split(X):
+        model = fixed((X[train], y[train], fidelity[train]))
         np.testing.assert_array_equal(proba[test], model.predict_proba(X[test]))
 
 
 def test_weights_and_annotators_are_routed():
-    X, y, fidelity = draw(20, 10)
+    X, y, fidelity = data = draw(20, 10)
     weight = np.random.default_rng(0).uniform(1, 3, len(y))
     with sklearn.config_context(enable_metadata_routing=True):
         requests = MultiFidelityClassifier().get_metadata_routing().fit.requests
@@ -889,19 +887,16 @@ def test_weights_and_annotators_are_routed():
             MultiFidelityClassifier(**FIXED),
         )
         piped.fit(X, y, fidelity=fidelity, sample_weight=weight)
-        plain = MultiFidelityClassifier(**FIXED).fit(X, y, fidelity, weight)
+        plain = fixed(data, weight)
         np.testing.assert_array_equal(piped.predict_proba(NEW), plain.predict_proba(NEW))
         asked = MultiFidelityClassifier(**FIXED).set_predict_proba_request(fidelity=True)
         piped = make_pipeline("passthrough", asked).fit(X, y, fidelity=fidelity)
         low = piped.predict_proba(NEW, fidelity=["web"] * 25)
-    plain = MultiFidelityClassifier(**FIXED).fit(X, y, fidelity)
-    np.testing.assert_array_equal(low, plain.predict_proba(NEW, fidelity="web"))
+    np.testing.assert_array_equal(low, fixed(data).predict_proba(NEW, fidelity="web"))
 
 
 def test_nothing_is_said_without_need():
-    X, y, fidelity = draw(20, 10)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        model = MultiFidelityClassifier().fit(X, y, fidelity)
-        model.predict_proba(NEW)
+        fit(draw(20, 10)).predict_proba(NEW)
     assert [str(w.message) for w in said] == []

@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from polyfid import MultiFidelityClassifier, load
 from polyfid.experiments.run import Finished, run
 from polyfid.kernels import RBF
-from polyfid.learning.large import FINAL_TOL
+from polyfid.learning.fit import FINAL_TOL
 
 dask_distributed = pytest.importorskip("distributed")
 da = pytest.importorskip("dask.array")

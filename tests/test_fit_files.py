@@ -287,14 +287,12 @@ def test_the_spool_is_told_of_and_removed(tidy, tmp_path):
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError, TableError])
 def test_the_spool_is_removed_whatever_happens(tidy, tmp_path, error):
-    def stop(stage, turn, n_turns, bounds):
+    def stop(step):
         assert (tmp_path / os.listdir(tmp_path)[0] / "x.npy").is_file()
         raise error("enough")
 
-    model = make_model()
-    model._on_step = stop
     with pytest.raises(error, match="enough"):
-        fit_files([tidy], classifier=model, spool=tmp_path)
+        fit_files([tidy], classifier=make_model(), spool=tmp_path, callback=stop)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -322,11 +320,9 @@ def peak_of_a_fit(path):
     arrow = 0
     model = make_model(n_inducing=5)
 
-    def stop(stage, turn, n_turns, bounds):
-        if stage == "passes" and len(bounds) == 2:
+    def stop(step):
+        if step.stage == "passes" and step.done == 2:
             raise KeyboardInterrupt
-
-    model._on_step = stop
 
     def look(stage, done, total):
         nonlocal arrow
@@ -335,7 +331,7 @@ def peak_of_a_fit(path):
     tracemalloc.start()
     try:
         with pytest.raises(KeyboardInterrupt):
-            fit_files([path], classifier=model, rows=5000, step=look)
+            fit_files([path], classifier=model, rows=5000, step=look, callback=stop)
         return (tracemalloc.get_traced_memory()[1] + arrow) / 1e6
     finally:
         tracemalloc.stop()
@@ -358,13 +354,12 @@ def test_memory_does_not_grow_with_the_rows(tmp_path, monkeypatch):
 def interrupted_fit(source, path, **changes):
     model = make_model(**changes)
 
-    def stop(stage, turn, n_turns, bounds):
-        if stage == "passes" and len(bounds) == 2:
+    def stop(step):
+        if step.stage == "passes" and step.done == 2:
             raise KeyboardInterrupt
 
-    model._on_step = stop
     with pytest.raises(KeyboardInterrupt):
-        fit_files([source], classifier=model, checkpoint=path)
+        fit_files([source], classifier=model, checkpoint=path, callback=stop)
     assert path.is_file()
 
 
@@ -374,13 +369,13 @@ def test_a_fit_goes_on_from_its_checkpoint(tidy, tmp_path):
     interrupted_fit(tidy, path)
     passes = []
     model = make_model()
-    model._on_step = lambda stage, *_: passes.append(stage)
-    again = fit_files([tidy], classifier=model, checkpoint=path)
+    again = fit_files(
+        [tidy], classifier=model, checkpoint=path, callback=lambda step: passes.append(step.stage)
+    )
     assert not path.exists()
     assert passes.count("passes") <= whole.classifier._fits[0].inference.n_iter
     assert again.classifier.converged_
     assert again.classifier.warm_start is False
-    assert again.classifier._on_step is None
     np.testing.assert_allclose(
         again.predict(tidy).filter(like="p_"), whole.predict(tidy).filter(like="p_"), atol=1e-4
     )

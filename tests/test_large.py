@@ -1,15 +1,17 @@
 """Many rows behind the estimator: inducing points, rows in blocks, plans, warm starts."""
 
+import os
+
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import polyfid
 from polyfid import ArrayBlocks, MultiFidelityClassifier
 from polyfid.datasets import make_cokriging
-from polyfid.kernels import RBF, Categorical, White
-from polyfid.learning.plan import make_plan
-
-TWO = [[True, False], [True, True]]
+from polyfid.kernels import RBF, Categorical, Linear, White
+from polyfid.learning.options import Options
+from polyfid.learning.plan import EXACT_ROWS, make_plan
 
 
 @pytest.fixture(scope="module")
@@ -228,6 +230,7 @@ def test_the_default_learns_a_structure_for_many_rows(data):
     model = MultiFidelityClassifier(n_inducing=(40, 20), n_tuning=300, random_state=0)
     model.fit(data.data, data.target, fidelity=data.fidelity)
     assert len(model.structures_) == 1
+    assert "only the leading one is kept" in str(model.report_)
     assert log_loss(model, data) < 0.55
 
 
@@ -263,27 +266,28 @@ def test_saved_models_are_the_same(data, tmp_path):
     assert again._fits[0].inference.bounds == model._fits[0].inference.bounds
 
 
-def test_an_interrupted_fit_can_be_used_and_goes_on(data, tmp_path):
+def test_an_interrupted_fit_goes_on(data, tmp_path):
     blocks = ArrayBlocks(data.data, data.target, data.fidelity, rows=200)
     whole = sparse(optimizer=None).fit_blocks(blocks)
-    part, seen = sparse(optimizer=None, warm_start=True), []
+    part, steps = sparse(optimizer=None, warm_start=True), []
 
-    def stop(stage, turn, n, bounds):
-        seen.append(len(bounds))
-        if len(bounds) == 2:
+    def stop(step):
+        steps.append(step)
+        if step.done == 2:
             raise KeyboardInterrupt
 
-    part._on_step = stop
     path = tmp_path / "part.polyfid"
     with pytest.raises(KeyboardInterrupt):
-        part.fit_blocks(blocks, checkpoint=path)
-    assert seen == [0, 1, 2]
-    assert not part.converged_
-    assert log_loss(part, data) == pytest.approx(log_loss(whole, data), abs=0.05)
+        part.fit_blocks(blocks, checkpoint=path, callback=stop)
+    assert [step.done for step in steps] == [0, 1, 2]
+    assert {step.stage for step in steps} == {"passes"}
+    assert steps[1].value < steps[2].value <= whole.log_marginal_likelihood_value_ + 1e-6
+    assert not hasattr(part, "report_")
 
     saved = polyfid.load(path)
+    assert not saved.converged_
+    assert log_loss(saved, data) == pytest.approx(log_loss(whole, data), abs=0.05)
     for model in (part, saved.set_params(warm_start=True)):
-        model._on_step = None
         model.fit_blocks(blocks)
         assert model.converged_
         assert len(model._fits[0].inference.bounds) < len(whole._fits[0].inference.bounds)
@@ -292,11 +296,32 @@ def test_an_interrupted_fit_can_be_used_and_goes_on(data, tmp_path):
         )
 
 
-def test_a_warm_start_needs_rows_of_the_same_kind(data):
+@pytest.mark.parametrize(
+    ("changes", "n_columns", "goes_on"),
+    [
+        ({"kernel": 1.0 * Linear(), "n_inducing": 5, "standardize": False}, 2, False),
+        ({"inference": "variational"}, 2, False),
+        ({"n_jobs": 1, "max_iter": 10, "tol": 1e-4}, 2, True),
+        ({}, 1, False),
+    ],
+)
+def test_a_warm_start_goes_on_from_a_fit_that_is_alike(data, changes, n_columns, goes_on):
     model = sparse(optimizer=None, warm_start=True)
     model.fit(data.data, data.target, fidelity=data.fidelity)
-    model.fit(data.data[:, :1], data.target, fidelity=data.fidelity)
-    assert model.n_features_in_ == 1
+    model.set_params(**changes)
+    X = data.data[:, :n_columns]
+    if goes_on:
+        model.fit(X, data.target, fidelity=data.fidelity)
+        assert len(model._fits[0].inference.bounds) == 1
+        assert not model.report_.notes
+        return
+    with pytest.warns(UserWarning, match="warm_start: .*began anew"):
+        model.fit(X, data.target, fidelity=data.fidelity)
+    assert "began anew" in str(model.report_)
+    anew = clone(model).set_params(warm_start=False).fit(X, data.target, fidelity=data.fidelity)
+    assert [repr(k) for k in model.kernels_] == [repr(k) for k in anew.kernels_]
+    test = data.test_data[:, :n_columns]
+    np.testing.assert_allclose(model.predict_proba(test), anew.predict_proba(test), atol=1e-9)
 
 
 def test_verbose_tells_plan_and_passes(data, capsys):
@@ -306,18 +331,42 @@ def test_verbose_tells_plan_and_passes(data, capsys):
     assert "pass 1, bound" in told
 
 
+def plan(counts, in_memory=True, **options):
+    given = Options(len(counts), 2, rho=(1.0,) * (len(counts) - 1), **options)
+    return make_plan(given, counts, 5, in_memory)
+
+
 def test_plans():
-    assert make_plan("auto", [225, 75], TWO, 5).n_inducing is None
-    assert make_plan(None, [10**6, 10**4], TWO, 5).n_inducing is None
-    assert make_plan(100, [225, 75], TWO, 5).n_inducing == (100, 75)
-    assert make_plan((7, 8), [225, 75], TWO, 5).n_inducing == (7, 8)
-    large = make_plan("auto", [10**6, 10**4], TWO, 5)
+    assert plan([225, 75]).n_inducing is None
+    assert plan([10**6, 10**4], n_inducing=None).n_inducing is None
+    assert plan([225, 75], n_inducing=100).n_inducing == (100, 75)
+    assert plan([225, 75], n_inducing=(7, 8)).n_inducing == (7, 8)
+    large = plan([10**6, 10**4])
     assert large.n_inducing == (500, 500)
     assert large.exact.memory > 1e12
     assert large.sparse.memory < 1e9
     assert "inducing points" in str(large)
-    assert make_plan("auto", [10**5, 100], TWO, 5, may_be_sparse=False).n_inducing is None
-    assert make_plan("auto", [225, 75], TWO, 5, in_memory=False).n_inducing is not None
+    assert plan([10**5, 100], inference="laplace", may_choose=False).n_inducing is None
+    assert plan([225, 75], in_memory=False).n_inducing is not None
+
+
+@pytest.mark.parametrize("n_levels", [1, 2, 5])
+@pytest.mark.parametrize("n_tuning", ["auto", 100, None])
+def test_the_plan_depends_on_the_number_of_rows_alone(n_levels, n_tuning, monkeypatch):
+    for memory in (0, 10**12):  # free memory is no matter
+        monkeypatch.setattr(os, "sysconf", lambda name, memory=memory: memory)
+        sizes = range(500, 12_000, 500)
+        exact = [
+            plan([n // n_levels] * n_levels, n_tuning=n_tuning).n_inducing is None for n in sizes
+        ]
+        assert exact == [n <= EXACT_ROWS for n in sizes]
+
+
+def test_the_cost_knows_the_rows_to_tune_on():
+    costs = [plan([9000], n_tuning=n) for n in (100, 3000, None)]
+    assert costs[0].exact.operations < costs[1].exact.operations < costs[2].exact.operations
+    assert costs[0].sparse.operations < costs[2].sparse.operations
+    assert plan([9000, 100], n_tuning=(50, None)).exact.operations < 1e12 * 20
 
 
 def test_blocks_of_arrays_are_checked():
@@ -340,7 +389,7 @@ def test_other_hyper_parameters_are_judged_by_rows_that_stand_for_all(data):
 
 
 def test_rows_that_are_kept_stand_for_all(data, monkeypatch):
-    monkeypatch.setattr("polyfid.learning.large.N_KEPT", 100)
+    monkeypatch.setattr("polyfid.learning.fit.N_KEPT", 100)
     model = sparse(optimizer=None, n_tuning=200)
     model.fit(data.data, data.target, fidelity=data.fidelity)
     fit = model._fits[0]

@@ -30,7 +30,7 @@ LAYERS = [
 ]
 
 #: On their way out: a part may import these as well for now.
-FOR_NOW = {"learning": {"estimator"}}
+FOR_NOW: dict[str, set[str]] = {}
 
 EXTRAS = [
     "crowdkit",

@@ -11,7 +11,7 @@ from polyfid.inference import SCHEMES
 from polyfid.kernels import RBF, Linear
 from polyfid.learning.evidence import Evidence
 from polyfid.learning.mixture import Member, Mixture
-from polyfid.learning.model import infer
+from polyfid.learning.tune import infer
 from polyfid.model.features import AsGiven, Ranked, Standardised
 from polyfid.model.likelihoods import Logit
 from polyfid.model.logistic import expected_sigmoid

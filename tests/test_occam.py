@@ -11,8 +11,8 @@ from polyfid.kernels.hyperprior import HyperPrior
 from polyfid.learning import occam
 from polyfid.learning.climb import maximise
 from polyfid.learning.evidence import Evidence
-from polyfid.learning.model import make_hyperprior
 from polyfid.learning.occam import N_EXACT, log_occam, occam_of_gradient
+from polyfid.learning.tune import make_hyperprior
 from polyfid.model.likelihoods import Logit
 from polyfid.model.prior import Autoregressive
 from polyfid.rows import Points

@@ -11,33 +11,21 @@ from tolerances import IDENTITY
 from polyfid import MultiFidelityClassifier
 from polyfid.inference import SCHEMES
 from polyfid.inference.linalg import NotPositiveDefinite
-from polyfid.kernels import RBF, Constant
-from polyfid.learning import search as structures
+from polyfid.kernels import RBF
+from polyfid.learning import search, structures
 from polyfid.learning.evidence import Evidence
-from polyfid.learning.model import Settings, infer, make_hyperprior
 from polyfid.learning.occam import log_occam
-from polyfid.learning.search import NEGLIGIBLE, STRUCTURES, TEMPERATURE, Rows, Structure
+from polyfid.learning.options import Options, Target
+from polyfid.learning.search import NEGLIGIBLE, TEMPERATURE, Comparison
+from polyfid.learning.structures import STRUCTURES, Structure
+from polyfid.learning.tune import infer, make_hyperprior
 from polyfid.model.features import AsGiven, Coded, Ranked, SharedUnit, Standardised, UnitRows
-from polyfid.model.likelihoods import Logit
 from polyfid.model.logistic import expected_sigmoid
-from polyfid.rows import Points
+from polyfid.rows import Points, Rows
 
 SAME, APART = "one function at all levels", "levels unrelated"
 
-SETTINGS = Settings(
-    kernels=None,
-    rho=(1.0,),
-    rho_bounds=(-10.0, 10.0),
-    coupling="autoregressive",
-    inference="laplace",
-    may_fall_back=False,
-    weak_prior=True,
-    optimise=True,
-    n_restarts=0,
-    max_iter=200,
-    tol=1e-5,
-    n_jobs=None,
-)
+OPTIONS = Options(2, 2, rho=(1.0,), inference="laplace", may_choose=False)
 
 
 def fit(X, y, fidelity=None, **how):
@@ -216,32 +204,43 @@ def test_predictions_are_weighted_means(model):
     np.testing.assert_array_equal(model.predict(NEW), p[:, 1] > 0.5)
 
 
-def test_polishing_adds_evidence(model, monkeypatch):
-    monkeypatch.setattr(structures, "POLISH_ITER", 0)
-    X, y, fidelity = two_levels()
-    rough = {s.name: s for s in fit(X, y, fidelity, levels=LEVELS).structures_}
-    gains = [s.log_evidence - rough[s.name].log_evidence for s in model.structures_]
-    assert min(gains) > -1e-6
-    assert max(gains) > 1e-3
+def occam_inputs(fit):
+    """The evidence by Laplace and the hyper-prior of a fit."""
+    points = fit.posterior.points
+    evidence = Evidence(fit.prior, fit.likelihood, points, SCHEMES["laplace"])
+    return evidence, make_hyperprior(fit.prior, fit.likelihood, points, weak=True)
 
 
-def test_the_evidence_has_hyper_parameters_integrated_out(monkeypatch):
+def test_the_evidence_has_hyper_parameters_integrated_out(model):
     # EP's at the optimum, times the hyper-prior, times the Occam factor.
-    monkeypatch.setattr(structures, "POLISH_ITER", 0)
-    model = fit(*two_levels(), levels=LEVELS)
     for member in model._mixtures[0].members[:3]:
         fitted = member.fit
         assert fitted.scheme == "ep"
-        hyperprior = make_hyperprior(
-            fitted.prior, fitted.likelihood, fitted.posterior.points, weak=True
-        )
-        evidence = Evidence(
-            fitted.prior, fitted.likelihood, fitted.posterior.points, SCHEMES["laplace"]
-        )
+        evidence, hyperprior = occam_inputs(fitted)
         price = log_occam(evidence, hyperprior, fitted.theta, np.random.RandomState(0))
         expected = fitted.log_evidence + hyperprior(fitted.theta)[0] + price
         assert member.log_evidence == pytest.approx(expected, abs=1e-3)
         assert member.log_evidence < fitted.log_evidence
+
+
+def test_convergence_is_that_of_all_structures_averaged(model):
+    fits = [m.fit for m in model._mixtures[0].members]
+    assert model.n_iter_ == max(f.optimum.best.n_evaluations for f in fits)
+    assert model.converged_
+    *first, last = model._mixtures[0].members
+    report = replace(last.fit.inference, converged=False)
+    members = (*first, replace(last, fit=replace(last.fit, inference=report)))
+    mixture = replace(model._mixtures[0], members=members)
+    other = MultiFidelityClassifier()
+    other._publish(replace(model._model, mixtures=(mixture,)))
+    assert not other.converged_
+    assert f"for 1 of {len(fits)} structures" in str(other.report_)
+
+
+def test_tol_has_an_effect():
+    X, y, fidelity = two_levels(25, 12)
+    rough, fine = (fit(X, y, fidelity, levels=LEVELS, tol=tol) for tol in (1e-3, 1e-7))
+    assert fine.n_iter_ > rough.n_iter_
 
 
 def test_the_order_of_rows_does_not_matter(model):
@@ -268,7 +267,7 @@ def test_processes_give_the_same_numbers(model):
 
 
 def test_random_state(monkeypatch):
-    monkeypatch.setattr(structures, "N_SCOUT", 30)
+    monkeypatch.setattr(search, "N_COMPARED", 30)
     monkeypatch.setattr(structures, "STRUCTURES", STRUCTURES[:2])
     data = two_levels()
     one, same, other = (fit(*data, levels=LEVELS, random_state=s) for s in (0, 0, 1))
@@ -314,25 +313,24 @@ def test_many_classes_have_structures_each():
 
 def tried(monkeypatch, *data, **how):
     """The structures that a fit tries, with the number of rows each time."""
-    seen = []
-    climb = structures._climb
+    climbs = []
 
-    def watch(structure, features, rows, *rest):
-        seen.append((structure, len(rows.level)))
-        return climb(structure, features, rows, *rest)
+    def watch(on, structure, *rest, climb=search.climb):
+        climbs.append((structure, len(on.rows)))
+        return climb(on, structure, *rest)
 
-    monkeypatch.setattr(structures, "_climb", watch)
-    return fit(*data, **how), seen
+    with monkeypatch.context() as patched:
+        patched.setattr(search, "climb", watch)
+        return fit(*data, **how), climbs
 
 
 def test_one_level_has_no_link(monkeypatch):
     X, y, _ = two_levels(20, 15)
-    model, seen = tried(monkeypatch, X, y)
-    assert {s.link for s, _ in seen} == {"linked"}
-    assert not share(model, SAME) + share(model, APART)
     # Nor has a level without rows.
-    model, seen = tried(monkeypatch, X, y, np.full(len(X), "lab"), levels=LEVELS)
-    assert {s.link for s, _ in seen} == {"linked"}
+    for how in ({}, {"fidelity": np.full(len(X), "lab"), "levels": LEVELS}):
+        model, climbs = tried(monkeypatch, X, y, **how)
+        assert {s.link for s, _ in climbs} == {"linked"}
+        assert not share(model, SAME) + share(model, APART)
 
 
 @pytest.mark.parametrize(
@@ -346,8 +344,8 @@ def test_one_level_has_no_link(monkeypatch):
 )
 def test_special_links(monkeypatch, how, links):
     monkeypatch.setattr(structures, "STRUCTURES", STRUCTURES[:2])
-    model, seen = tried(monkeypatch, *two_levels(30, 15), levels=LEVELS, **how)
-    assert {s.link for s, _ in seen} == links
+    model, climbs = tried(monkeypatch, *two_levels(30, 15), levels=LEVELS, **how)
+    assert {s.link for s, _ in climbs} == links
     for structure in model.structures_:
         if "rho_bounds" in how and how["rho_bounds"] != "fixed":
             assert 0.5 <= structure.rho[0] <= 2.0
@@ -358,7 +356,7 @@ def test_special_links(monkeypatch, how, links):
 def test_links_in_the_prior():
     features = Standardised.of(NEW, np.ones(len(NEW)))
     linked, same, apart = (
-        Structure(Standardised, "isotropic", link).prior(features, 2, 2, SETTINGS)
+        Structure(Standardised, "isotropic", link).prior(features, 2, OPTIONS)
         for link in ("linked", "same", "apart")
     )
     assert apart.loadings.tolist() == [[1.0, 0.0], [0.0, 1.0]]
@@ -376,32 +374,39 @@ def test_links_in_the_prior():
 
 def test_features_as_given(monkeypatch):
     X, y, _ = two_levels(20, 15)
-    model, seen = tried(monkeypatch, X, y, standardize=False)
-    assert {s.features for s, _ in seen} == {AsGiven}
-    assert len(seen) == len(structures.FORMS)
+    model, climbs = tried(monkeypatch, X, y, standardize=False)
+    assert {s.features for s, _ in climbs} == {AsGiven}
+    assert len(climbs) == len(structures.FORMS)
     assert share(model, AsGiven.words) == pytest.approx(1.0)
     np.testing.assert_array_equal(model._fits[0].posterior.points.x.max(axis=0), X.max(axis=0))
 
 
-def test_indicators_take_the_place_of_a_length_scale_a_column():
+def choices(X):
+    n = len(X)
+    rows = Rows.of(X, np.zeros(n), np.zeros(n))
+    return [structure for structure, _ in structures.candidates(rows, standardize=True)]
+
+
+def test_indicators_take_the_place_of_a_length_scale_per_column():
     X = np.column_stack([np.eye(3)[np.arange(12) % 3], np.linspace(0.0, 1.0, 12)])
-    maps = structures._feature_maps(X, np.ones(12), True)
-    found = structures._worth_trying(maps)
-    assert {s.form for s in found if s.features is Coded} == {"soft", "free"}
-    assert {s.form for s in found if s.features is Standardised} == {"isotropic", "linear"}
-    assert found[0] == STRUCTURES[0]
+    chosen = choices(X)
+    assert {s.form for s in chosen if s.features is Coded} == {"soft", "free"}
+    assert {s.form for s in chosen if s.features is Standardised} == {"isotropic", "linear"}
+    assert chosen[0] == STRUCTURES[0]
 
 
-def test_what_there_is_no_sense_in_is_not_tried():
-    def kinds(X):
-        maps = structures._feature_maps(np.asarray(X, dtype=float), np.ones(len(X)), True)
-        return {s.features for s in structures._worth_trying(maps)}
-
-    assert kinds(NEW[:, :1]) == {Standardised, Ranked}
-    assert kinds(NEW) == {Standardised, Ranked, SharedUnit}
-    assert kinds(np.column_stack([NEW, NEW[::-1]])) == {Standardised, Ranked, SharedUnit, UnitRows}
-    flags = [[0, 1], [1, 1], [1, 0], [0, 0]]
-    assert kinds(flags) == {Standardised, SharedUnit}
+@pytest.mark.parametrize(
+    ("X", "kinds"),
+    [
+        (NEW[:, :1], {Standardised, Ranked}),
+        (NEW, {Standardised, Ranked, SharedUnit}),
+        (np.column_stack([NEW, NEW[::-1]]), {Standardised, Ranked, SharedUnit, UnitRows}),
+        ([[0, 1], [1, 1], [1, 0], [0, 0]], {Standardised, SharedUnit}),
+    ],
+    ids=["one column", "two", "four", "flags"],
+)
+def test_features_that_make_no_sense_are_not_tried(X, kinds):
+    assert {s.features for s in choices(X)} == kinds
 
 
 def test_names_tell_structures_apart():
@@ -438,17 +443,16 @@ def test_kernels_of_structures(structure):
 
 
 @pytest.mark.parametrize(
-    "how",
+    ("how", "scheme"),
     [
-        {"kernel": 2.0 * RBF()},
-        {"kernel": [2.0 * RBF(), 0.5 * RBF()]},
-        {"prior": None},
-        {"optimizer": None},
-        {"label_noise": [0.1, 0.0]},
+        ({"kernel": 2.0 * RBF()}, "laplace"),
+        ({"kernel": [2.0 * RBF(), 0.5 * RBF()]}, "laplace"),
+        ({"prior": None}, "ep"),
+        ({"optimizer": None}, "ep"),
+        ({"label_noise": [0.1, 0.0]}, "ep"),
     ],
-    ids=lambda how: next(iter(how)),
 )
-def test_one_structure(how):
+def test_one_structure(how, scheme):
     model = fit(*two_levels(25, 12), levels=LEVELS, **how)
     (only,) = model.structures_
     assert only.weight == 1.0
@@ -456,17 +460,7 @@ def test_one_structure(how):
     assert only.log_marginal_likelihood == model.log_marginal_likelihood_value_
     assert only.kernels == tuple(model.kernels_)
     assert "structures" not in str(model.report_)
-
-
-def test_what_inference_auto_means():
-    X, y, fidelity = two_levels(25, 12)
-    for how, scheme in [
-        ({"kernel": 2.0 * RBF()}, "laplace"),
-        ({"kernel": 2.0 * RBF(), "label_noise": [0.1, 0.0]}, "ep"),
-        ({"optimizer": None}, "ep"),
-    ]:
-        model = fit(X, y, fidelity, levels=LEVELS, **how)
-        assert model._fits[0].scheme == scheme
+    assert model._fits[0].scheme == scheme
 
 
 # The report
@@ -485,48 +479,42 @@ def test_the_report_lists_structures(model):
 # Many rows
 
 
-def test_many_rows_are_scouted(monkeypatch):
-    monkeypatch.setattr(structures, "N_SCOUT", 40)
+def test_many_rows_are_compared_on_a_sample(monkeypatch):
+    monkeypatch.setattr(search, "N_COMPARED", 40)
     X, y, fidelity = two_levels(80, 25)
-    model, seen = tried(monkeypatch, X, y, fidelity, levels=LEVELS)
-    scouted = [s for s, n in seen if n == 40]
-    tuned = [s for s, n in seen if n == 105]
-    assert len(scouted) + len(tuned) == len(seen)
-    assert set(STRUCTURES[:7]) <= set(scouted)
-    assert 1 <= len(tuned) <= structures.N_LEADERS
+    model, climbs = tried(monkeypatch, X, y, fidelity, levels=LEVELS)
+    compared = [s for s, n in climbs if n == 40]
+    tuned = [s for s, n in climbs if n == 105]
+    assert len(compared) + len(tuned) == len(climbs)
+    assert set(STRUCTURES[:7]) <= set(compared)
+    assert 1 <= len(tuned) <= search.N_LEADERS
     assert set(by_name(model)) <= {str(s) for s in tuned}
     assert "of 105 rows" not in str(model.report_)
     for member in model._mixtures[0].members:
         # The evidence is that of all rows, and comparable.
         assert len(member.fit.posterior.points) == 105
-        hyperprior = make_hyperprior(
-            member.fit.prior, member.fit.likelihood, member.fit.posterior.points, weak=True
-        )
+        _, hyperprior = occam_inputs(member.fit)
         bound = member.fit.log_evidence + hyperprior(member.fit.theta)[0]
         assert bound - 15.0 < member.log_evidence < bound
-    weights = np.array([s.weight for s in model.structures_])
-    assert weights.sum() == pytest.approx(1.0)
 
 
-def test_tuning_on_a_sample(monkeypatch):
+@pytest.mark.parametrize(("n_compared", "sizes"), [(600, {60}), (40, {40, 60})])
+def test_tuning_on_a_sample(monkeypatch, n_compared, sizes):
     monkeypatch.setattr(structures, "STRUCTURES", STRUCTURES[:2])
-    X, y, fidelity = two_levels(80, 25)
-    model, seen = tried(monkeypatch, X, y, fidelity, levels=LEVELS, n_tuning=60)
-    assert {n for _, n in seen} == {60}
+    monkeypatch.setattr(search, "N_COMPARED", n_compared)
+    model, climbs = tried(monkeypatch, *two_levels(80, 25), levels=LEVELS, n_tuning=60)
+    assert {n for _, n in climbs} == sizes
     assert "on 60 of 105 rows" in str(model.report_)
     for member in model._mixtures[0].members:
         assert len(member.fit.posterior.points) == 105
         assert member.fit.tuned_on == 60
-    monkeypatch.setattr(structures, "N_SCOUT", 40)
-    _, seen = tried(monkeypatch, X, y, fidelity, levels=LEVELS, n_tuning=60)
-    assert {n for _, n in seen} >= {40, 60}
 
 
 def test_giving_up_early_changes_nothing(monkeypatch, model):
     short = fit(*skewed())
     gave_up = []
     monkeypatch.setattr(
-        structures, "_hopeless", lambda *a, old=structures._hopeless: gave_up.append(old(*a))
+        search, "_is_hopeless", lambda *a, old=search._is_hopeless: gave_up.append(old(*a))
     )
     full = fit(*skewed())
     assert any(gave_up)
@@ -538,7 +526,7 @@ def test_giving_up_early_changes_nothing(monkeypatch, model):
 # Schemes that do not settle
 
 
-def unsettled(evidence, optimum):
+def unsettled(evidence, optimum, *rest):
     """Inference in which EP never converges."""
     found = infer(evidence, optimum)
     if evidence.scheme.name == "ep":
@@ -547,7 +535,7 @@ def unsettled(evidence, optimum):
     return found
 
 
-def impossible(evidence, optimum):
+def impossible(evidence, optimum, *rest):
     """Inference in which EP finds labels more than certain."""
     found = infer(evidence, optimum)
     return replace(found, log_evidence=1.0) if evidence.scheme.name == "ep" else found
@@ -558,7 +546,7 @@ def test_ep_falls_back_to_laplace(monkeypatch, how_it_fails):
     data = two_levels(30, 15)
     monkeypatch.setattr(structures, "STRUCTURES", STRUCTURES[:3])
     laplace = fit(*data, levels=LEVELS, inference="laplace")
-    monkeypatch.setattr(structures, "infer", how_it_fails)
+    monkeypatch.setattr(search, "infer", how_it_fails)
     model = fit(*data, levels=LEVELS)
     assert {m.fit.scheme for m in model._mixtures[0].members} == {"laplace"}
     assert "inference" in str(model.report_)
@@ -572,7 +560,7 @@ def test_a_scheme_that_is_asked_for_stays(monkeypatch):
     data = two_levels(30, 15)
     monkeypatch.setattr(structures, "STRUCTURES", STRUCTURES[:3])
     laplace = fit(*data, levels=LEVELS, inference="laplace")
-    monkeypatch.setattr(structures, "infer", unsettled)
+    monkeypatch.setattr(search, "infer", unsettled)
     with pytest.warns(ConvergenceWarning, match="inference did not converge"):
         model = fit(*data, levels=LEVELS, inference="ep")
     assert {m.fit.scheme for m in model._mixtures[0].members} == {"ep"}
@@ -599,7 +587,7 @@ def test_a_structure_without_an_evidence_is_left_out(monkeypatch):
             raise NotPositiveDefinite("told so")
         return log_occam(evidence, hyperprior, theta, rng)
 
-    monkeypatch.setattr(structures, "log_occam", fails)
+    monkeypatch.setattr(search, "log_occam", fails)
     model = fit(X, y)
     assert set(by_name(plain)) - set(by_name(model)) == {str(STRUCTURES[1])}
     assert sum(by_name(model).values()) == pytest.approx(1.0)
@@ -611,7 +599,7 @@ def test_there_is_a_model_even_without_any_evidence(monkeypatch):
 
     X, y, _ = two_levels(25, 15)
     monkeypatch.setattr(structures, "STRUCTURES", STRUCTURES[:3])
-    monkeypatch.setattr(structures, "log_occam", fails)
+    monkeypatch.setattr(search, "log_occam", fails)
     model = fit(X, y)
     assert sum(by_name(model).values()) == pytest.approx(1.0)
     assert model.score(X, y) > 0.8
@@ -620,112 +608,107 @@ def test_there_is_a_model_even_without_any_evidence(monkeypatch):
 # Parts
 
 
-def average(evidences, objectives=None):
+def shares(evidences, objectives=None):
     objectives = evidences if objectives is None else objectives
-    found = [
+    weighed = [
         SimpleNamespace(log_evidence=e, optimum=SimpleNamespace(objective=o))
         for e, o in zip(evidences, objectives, strict=True)
     ]
-    return [(found.index(c), share) for c, share in structures._average(found)]
+    return [(weighed.index(c), share) for c, share in search.shares(weighed)]
 
 
-def test_average():
-    assert average([-7.0]) == [(0, 1.0)]
-    found = average([-12.0, -10.0, -11.0])
+def test_shares():
+    assert shares([-7.0]) == [(0, 1.0)]
+    found = shares([-12.0, -10.0, -11.0])
     assert [i for i, _ in found] == [1, 2, 0]
     weights = np.array([w for _, w in found])
     np.testing.assert_allclose(np.log(weights / weights[0]) * TEMPERATURE, [0.0, -1.0, -2.0])
     assert weights.sum() == pytest.approx(1.0, abs=IDENTITY)
-
-
-def test_negligible_structures_are_left_out():
-    behind = -TEMPERATURE * np.log(NEGLIGIBLE)
-    assert len(average([0.0, -1.1 * behind])) == 1
-    assert len(average([0.0, -0.9 * behind])) == 2
-    assert average([-np.inf, -3.0, -np.inf]) == [(1, 1.0)]
-    # Many alike are all kept, however small the share of each.
-    assert len(average([-5.0] * 200)) == 200
-
-
-def test_without_evidences_objectives_count():
-    found = average([-np.inf, -np.inf], [-4.0, -3.0])
+    # Without evidences, objectives count.
+    found = shares([-np.inf, -np.inf], [-4.0, -3.0])
     assert [i for i, _ in found] == [1, 0]
     assert found[0][1] / found[1][1] == pytest.approx(np.e)
 
 
+def test_negligible_structures_are_left_out():
+    behind = -TEMPERATURE * np.log(NEGLIGIBLE)
+    assert len(shares([0.0, -1.1 * behind])) == 1
+    assert len(shares([0.0, -0.9 * behind])) == 2
+    assert shares([-np.inf, -3.0, -np.inf]) == [(1, 1.0)]
+    # Many alike are all kept, however small the share of each.
+    assert len(shares([-5.0] * 200)) == 200
+
+
 @pytest.fixture(scope="module")
-def rows():
+def compared():
     rng = np.random.default_rng(1)
     X = np.exp(rng.normal(size=(70, 3)))
     level = np.repeat([0, 1], [50, 20])
     y = np.log(X[:, 0]) + np.sin(2.0 * X[:, 1]) > 0.2
     y ^= (level == 0) & (rng.uniform(size=70) < 0.15)
-    return Rows(X, level, Logit(np.where(y, 1.0, -1.0), np.ones(70)))
+    rows = Rows.of(X, level, y)
+    return Comparison(OPTIONS, rows, Target.of(OPTIONS, rows, 1), seed=0)
 
 
-def climb(rows, structure, start=None):
-    features = structure.features.of(rows.x, np.ones(len(rows.x)))
-    climbed = structures._climb(structure, features, rows, 2, SETTINGS, 0, start)
+def climb(on, structure, start=None):
+    features = structure.features.of(on.rows.x, on.rows.weight)
+    climbed = search.climb(on, structure, features, start)
     assert climbed.fit is None  # until it is weighed
     assert climbed.log_evidence == -np.inf
-    return structures._weigh(climbed, rows, SETTINGS, 0, start and start.fit)
+    return search.weigh(on, climbed, start and start.fit)
 
 
 @pytest.fixture(scope="module")
-def lead(rows):
-    return climb(rows, STRUCTURES[0])
+def lead(compared):
+    return climb(compared, STRUCTURES[0])
 
 
 @pytest.mark.parametrize("structure", STRUCTURES[1:7], ids=str)
-def test_where_the_leader_ended_is_a_good_start(rows, lead, structure):
-    alone = climb(rows, structure)
-    led = climb(rows, structure, lead)
+def test_where_the_leader_ended_is_a_good_start(compared, lead, structure):
+    alone = climb(compared, structure)
+    led = climb(compared, structure, lead)
     assert len(led.optimum.climbs) < len(alone.optimum.climbs)
     assert led.optimum.n_evaluations < alone.optimum.n_evaluations
     assert led.optimum.objective > alone.optimum.objective - 0.05
     assert led.log_evidence == pytest.approx(alone.log_evidence, abs=0.1)
 
 
-def moved(rows, start, structure):
-    """Where a climb of a structure starts, from where another ended."""
-    features = structure.features.of(rows.x, np.ones(len(rows.x)))
-    points = Points(features(rows.x), rows.level)
-    prior = structure.prior(features, points.x.shape[1], 2, SETTINGS)
-    evidence = Evidence(prior, rows.likelihood, points, SCHEMES["laplace"])
-    hyperprior = make_hyperprior(prior, rows.likelihood, points, weak=True)
-    theta = structures._translate(start, evidence, hyperprior)
-    names = evidence.theta_names
-    return dict(zip(names, theta, strict=True)), dict(zip(names, hyperprior.mean, strict=True))
+def deviations(compared, start, structure):
+    """Where a climb of a structure starts from where another ended, less what is typical."""
+    features = structure.features.of(compared.rows.x, compared.rows.weight)
+    at = compared.points(features)
+    prior = structure.prior(features, at.points.x.shape[1], OPTIONS)
+    evidence = Evidence(prior, at.likelihood, at.points, SCHEMES["laplace"])
+    hyperprior = make_hyperprior(prior, at.likelihood, at.points, weak=True)
+    theta = search.translate(start, evidence, hyperprior)
+    return dict(zip(evidence.theta_names, theta - hyperprior.mean, strict=True))
 
 
-def deviations(candidate):
-    names = candidate.prior.theta_names
-    return dict(zip(names, candidate.theta - candidate.hyperprior.mean, strict=True))
+def own_deviations(start):
+    names = start.evidence.theta_names
+    return dict(zip(names, start.optimum.theta - start.hyperprior.mean, strict=True))
 
 
-def test_where_another_structure_starts(rows, lead):
-    known = deviations(lead)
-    theta, _ = moved(rows, lead, STRUCTURES[0])
-    np.testing.assert_allclose(list(theta.values()), lead.theta)
+def test_where_another_structure_starts(compared, lead):
+    own = own_deviations(lead)
+    assert deviations(compared, lead, STRUCTURES[0]) == pytest.approx(own)
     for structure in (Structure(Standardised, "free"), Structure(Ranked, "soft")):
-        theta, mean = moved(rows, lead, structure)
-        for name in theta:  # f[0].rbf.length_scale[2] → f[0].rbf.length_scale
+        # f[0].rbf.length_scale[2] → f[0].rbf.length_scale
+        for name, value in deviations(compared, lead, structure).items():
             like = name.rpartition("[")[0] if "length_scale" in name else name
-            assert theta[name] - mean[name] == pytest.approx(known[like])
-    theta, mean = moved(rows, lead, Structure(Standardised, "linear"))
-    for name in theta:
-        assert theta[name] - mean[name] == pytest.approx(known.get(name, 0.0))
+            assert value == pytest.approx(own[like])
+    theta = deviations(compared, lead, Structure(Standardised, "linear"))
+    assert theta == pytest.approx({name: own.get(name, 0.0) for name in theta})
     assert sum("linear" in n for n in theta) == 2
 
 
-def test_special_cases_start_where_the_general_one_ended(rows, lead):
-    linear = climb(rows, Structure(Standardised, "linear"), lead)
-    known = deviations(linear)
+def test_special_cases_start_where_the_general_one_ended(compared, lead):
+    linear = climb(compared, Structure(Standardised, "linear"), lead)
+    own = own_deviations(linear)
     for link in ("same", "apart"):
-        theta, mean = moved(rows, linear, Structure(Standardised, "linear", link))
-        assert set(theta) < set(known)
-        for name in theta:
-            assert theta[name] - mean[name] == pytest.approx(known[name])
+        theta = deviations(compared, linear, Structure(Standardised, "linear", link))
+        assert set(theta) < set(own)
+        assert theta == pytest.approx({name: own[name] for name in theta})
 
 
 def candidate(height, gain=0.0):
@@ -738,46 +721,23 @@ def test_hopeless_structures_are_not_weighed():
     behind = -TEMPERATURE * np.log(NEGLIGIBLE)
     # What it takes to have a weight, and what the simple one gained: another may gain a bit more.
     last = best.log_evidence - behind - simple.gain
-    assert not structures._hopeless(candidate(last), [simple, best])
-    assert not structures._hopeless(candidate(last - 1.9), [simple, best])
-    assert structures._hopeless(candidate(last - 2.1), [simple, best])
+    assert not search._is_hopeless(candidate(last), [simple, best])
+    assert not search._is_hopeless(candidate(last - 1.9), [simple, best])
+    assert search._is_hopeless(candidate(last - 2.1), [simple, best])
     # Without others, or where none could be weighed, nothing is.
-    assert not structures._hopeless(simple, [])
-    assert not structures._hopeless(simple, [candidate(-100.0, -np.inf)])
+    assert not search._is_hopeless(simple, [])
+    assert not search._is_hopeless(simple, [candidate(-100.0, -np.inf)])
 
 
 def test_structures_far_behind_are_spared_the_weighing(monkeypatch):
     weighed = []
-    weigh = structures._weigh
 
-    def watch(candidate, *rest):
+    def watch(on, candidate, *rest, weigh=search.weigh):
         weighed.append(candidate.structure)
-        return weigh(candidate, *rest)
+        return weigh(on, candidate, *rest)
 
-    monkeypatch.setattr(structures, "_weigh", watch)
-    model, seen = tried(monkeypatch, *skewed())
-    assert set(weighed) < {structure for structure, _ in seen}
+    monkeypatch.setattr(search, "weigh", watch)
+    model, climbs = tried(monkeypatch, *skewed())
+    assert set(weighed) < {structure for structure, _ in climbs}
     assert {str(s) for s in weighed} >= set(by_name(model))
     assert len(set(weighed)) == len(weighed)
-
-
-def test_rows_are_taken_with_their_labels(rows):
-    index = np.array([3, 10, 60])
-    part = rows.take(index)
-    np.testing.assert_array_equal(part.x, rows.x[index])
-    np.testing.assert_array_equal(part.level, [0, 0, 1])
-    np.testing.assert_array_equal(part.likelihood.y, rows.likelihood.y[index])
-    assert rows.take(None) is rows
-
-
-@pytest.mark.parametrize(
-    ("change", "learns"),
-    [
-        ({}, True),
-        ({"kernels": (Constant() * RBF(),) * 2}, False),
-        ({"optimise": False}, False),
-        ({"weak_prior": False}, False),
-    ],
-)
-def test_when_structure_is_learnt(rows, change, learns):
-    assert structures.learns_structure(replace(SETTINGS, **change), rows.likelihood) is learns

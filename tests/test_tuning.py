@@ -12,14 +12,8 @@ from polyfid.kernels import RBF, Constant, Linear, White
 from polyfid.kernels.hyperprior import HyperPrior
 from polyfid.learning.climb import maximise, spread_starts
 from polyfid.learning.evidence import Evidence
-from polyfid.learning.model import (
-    Settings,
-    fit_binary,
-    make_hyperprior,
-    make_prior,
-    starting_points,
-    tuning_subset,
-)
+from polyfid.learning.options import Options
+from polyfid.learning.tune import infer, make_hyperprior, make_prior, starting_points, tune
 from polyfid.model.likelihoods import Logit, NoisyLogit
 from polyfid.model.prior import Autoregressive, Coregional
 from polyfid.rows import Points
@@ -46,26 +40,15 @@ def make_evidence(data, kernels=None, rho_bounds=(-10.0, 10.0), scheme="laplace"
     return Evidence(prior, logit(y), points, SCHEMES[scheme])
 
 
-SETTINGS = Settings(
-    kernels=(1.0 * RBF(1.0), 1.0 * RBF(1.0)),
-    rho=(1.0,),
-    rho_bounds=(-10.0, 10.0),
-    coupling="autoregressive",
-    inference="laplace",
-    may_fall_back=False,
-    weak_prior=True,
-    optimise=True,
-    n_restarts=0,
-    max_iter=200,
-    tol=1e-5,
-    n_jobs=None,
-)
+OPTIONS = Options(2, 2, (1.0 * RBF(1.0),) * 2, rho=(1.0,), inference="laplace", may_choose=False)
 
 
 def fit(data, seed=0, **changes):
     points, y = data
-    settings = replace(SETTINGS, **changes)
-    return fit_binary(points, logit(y), 2, settings, np.random.RandomState(seed))
+    options = replace(OPTIONS, **changes)
+    scheme = SCHEMES[options.inference]
+    evidence = Evidence(make_prior(options, points.x.shape[1]), logit(y), points, scheme)
+    return infer(evidence, tune(evidence, options, np.random.RandomState(seed)))
 
 
 def weak(evidence):
@@ -203,10 +186,10 @@ def test_without_a_prior_inverted_labels_mirror_the_optimum(data):
 def test_starts_have_both_signs_of_each_rho(data, n_levels):
     points, y = data
     kernels = (1.0 * RBF(1.0),) * n_levels
-    settings = replace(SETTINGS, kernels=kernels, rho=(0.8,) * (n_levels - 1), n_restarts=2)
-    prior = make_prior(settings, 1, n_levels)
-    evidence = Evidence(prior, logit(y), points, SCHEMES["laplace"])
-    starts = starting_points(evidence, weak(evidence), settings, np.random.RandomState(0))
+    rho = (0.8,) * (n_levels - 1)
+    options = replace(OPTIONS, n_levels=n_levels, kernels=kernels, rho=rho, n_restarts=2)
+    evidence = Evidence(make_prior(options, 1), logit(y), points, SCHEMES["laplace"])
+    starts = starting_points(evidence, weak(evidence), options, np.random.RandomState(0))
     np.testing.assert_array_equal(starts[0], evidence.theta)
     assert len(starts) == 2 + (n_levels - 1) + 2
     for step in range(n_levels - 1):
@@ -461,32 +444,3 @@ def test_weak_hyper_prior_has_an_entry_a_parameter(kernel, coupling):
         assert hyperprior.sd[0] == 0.75
     flat = make_hyperprior(prior, likelihood, points, weak=False)
     assert flat.is_flat.all()
-
-
-# ----------------------------------------------------------------------------- rows to tune on
-
-
-def test_tuning_subset():
-    level = np.repeat([0, 1, 2], [500, 20, 100])
-    rows = tuning_subset(level, 200, np.random.RandomState(0))
-    assert len(rows) == len(set(rows)) == 200
-    assert (np.diff(rows) > 0).all()
-    counts = np.bincount(level[rows])
-    assert counts[1] == 20  # the small level is kept whole
-    assert counts[2] == 90
-    assert counts[0] == 90
-    np.testing.assert_array_equal(rows, tuning_subset(level, 200, np.random.RandomState(0)))
-    assert tuning_subset(level, 620, np.random.RandomState(0)) is None
-    assert tuning_subset(level, None, np.random.RandomState(0)) is None
-
-
-def test_tuned_on_a_subset_inferred_on_all(data):
-    points, y = data
-    rows = np.sort(np.random.RandomState(0).permutation(len(y))[:25])
-    part = Points(points.x[rows], points.level[rows])
-    on_part = fit_binary(part, logit(y[rows]), 2, SETTINGS, np.random.RandomState(0))
-    result = fit_binary(points, logit(y), 2, SETTINGS, np.random.RandomState(0), subset=rows)
-    np.testing.assert_array_equal(result.theta, on_part.theta)
-    assert result.tuned_on == 25
-    assert len(result.posterior.points) == len(y)
-    assert result.log_evidence != pytest.approx(on_part.log_evidence, abs=0.1)

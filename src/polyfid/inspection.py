@@ -19,8 +19,8 @@ from polyfid.estimator.classifier import MultiFidelityClassifier
 from polyfid.estimator.levels import encode_levels
 from polyfid.inference.linalg import NotPositiveDefinite
 from polyfid.inference.posterior import LevelPair, prior_pair
-from polyfid.learning.mixture import Member, Mixture
-from polyfid.learning.model import BinaryFit, evaluate, make_hyperprior
+from polyfid.learning.mixture import BinaryFit, Member, Mixture
+from polyfid.learning.tune import make_hyperprior
 from polyfid.model.prior import Prior
 from polyfid.rows import Points
 
@@ -179,8 +179,8 @@ def _theta_root(fit: BinaryFit, weak_prior: bool) -> Array | None:
         fit = replace(fit, scheme="laplace")  # several times faster, and its curvature is close
     hyperprior = make_hyperprior(fit.prior, fit.likelihood, fit.posterior.points, weak_prior)
     try:
-        moved = [evaluate(fit, theta + _STEP * e, True).gradient for e in np.eye(p)]
-        here = evaluate(fit, theta, True).gradient
+        moved = [fit.evaluate(theta + _STEP * e, True).gradient for e in np.eye(p)]
+        here = fit.evaluate(theta, True).gradient
     except NotPositiveDefinite:
         return None
     H = hyperprior.precision - (np.stack(moved) - here) / _STEP

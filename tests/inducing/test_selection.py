@@ -5,12 +5,12 @@ import pytest
 
 from polyfid.inference import selection as selection_module
 from polyfid.inference.selection import choose
-from polyfid.inference.sources import MemoryRows
 from polyfid.kernels import RBF, Categorical, Constant, Linear, White
 from polyfid.learning.sparse_evidence import SparseEvidence
 from polyfid.model.likelihoods import Logit
 from polyfid.model.prior import Autoregressive, Coregional
 from polyfid.rows import Points
+from polyfid.rows.source import LabelledPoints
 
 METHODS = ["pivoted", "kmeans"]
 every_method = pytest.mark.parametrize("method", METHODS)
@@ -106,7 +106,7 @@ def test_a_process_that_no_row_sees_has_no_points(method):
     inducing = choose(points, prior, 8, method, random_state=0)
     assert inducing.sizes == (8, 0)
     y = np.where(points.x[:, 0] > 0.1, 1.0, -1.0)
-    evidence = SparseEvidence(prior, MemoryRows(points, Logit(y, np.ones(200))), inducing)
+    evidence = SparseEvidence(prior, LabelledPoints(points, Logit(y, np.ones(200))), inducing)
     value = evidence(evidence.theta)
     assert value.report.converged
     assert np.isfinite(value.gradient).all()

@@ -16,7 +16,6 @@ from polyfid.inference.gradient import GradientView
 from polyfid.inference.inducing import Basis, Inducing
 from polyfid.inference.passes import View, block_sums
 from polyfid.inference.posterior import Posterior
-from polyfid.inference.sources import MemoryRows
 from polyfid.inference.sparse_belief import SparseBelief
 from polyfid.inference.sparse_posterior import SparsePosterior
 from polyfid.kernels import (
@@ -42,6 +41,7 @@ from polyfid.learning.sparse_evidence import (
 from polyfid.model.likelihoods import Logit, NoisyLogit
 from polyfid.model.prior import Autoregressive, Coregional
 from polyfid.rows import Points
+from polyfid.rows.source import LabelledPoints
 
 # Inducing points have a jitter of 1e-12 of their variance.
 SAME = 1e-8
@@ -122,7 +122,7 @@ def make_rows(prior, make_likelihood=LIKELIHOODS["logit"], n=24, **options):
     points = make_points(n, prior.n_levels)
     weight = np.resize([0.3, 1.0, 2.0, 2.5], n)
     likelihood = make_likelihood(make_labels(points), weight, points.level)
-    return MemoryRows(points, likelihood, **{"n_threads": 1, **options})
+    return LabelledPoints(points, likelihood, **{"n_threads": 1, **options})
 
 
 def rows_that_see(points, prior):
@@ -194,7 +194,7 @@ def test_negative_sites_are_exact_too():
     y[[3, 7]] = -1.0
     likelihood = NoisyLogit.from_flip_rates(y, np.ones(11), points.level, [0.2, 0.1], [True, False])
     prior = Autoregressive((8.0 * RBF(2.0), 0.5 * RBF(0.5)), (1.2,))
-    rows = MemoryRows(points, likelihood, n_threads=1)
+    rows = LabelledPoints(points, likelihood, n_threads=1)
     inducing = rows_that_see(points, prior)
     sparse, exact = tight(prior, rows, inducing), exact_of(prior, rows)
     found, expected = converged(sparse(sparse.theta)), converged(exact(exact.theta))
@@ -409,7 +409,7 @@ def test_passes_can_be_sent_to_other_processes(three_levels):
 
 def test_rows_that_are_none_are_refused():
     with pytest.raises(ValueError, match="at least one row"):
-        MemoryRows(Points(np.empty((0, 2)), np.empty(0, int)), Logit(np.empty(0), np.empty(0)))
+        LabelledPoints(Points(np.empty((0, 2)), np.empty(0, int)), Logit(np.empty(0), np.empty(0)))
     rows = make_rows(autoregressive(RBF(), 1))
     with pytest.raises(ValueError, match="block_size must be at least 1, got 0"):
         replace(rows, block_size=0)
@@ -457,7 +457,7 @@ def test_the_bound_rises_with_inducing_points_and_stays_below_the_exact_one(make
 def test_no_pass_that_is_kept_lowers_the_bound():
     # Certain labels and a large scale: whole steps overshoot.
     points = Points(np.linspace(-3.0, 3.0, 200)[:, None], np.zeros(200, dtype=int))
-    rows = MemoryRows(points, Logit(np.sign(np.sin(3.0 * points.x[:, 0]) + 0.1), np.ones(200)))
+    rows = LabelledPoints(points, Logit(np.sign(np.sin(3.0 * points.x[:, 0]) + 0.1), np.ones(200)))
     prior = Autoregressive((3000.0 * RBF(0.5),))
     evidence = SparseEvidence(prior, rows, Inducing((points.x[::10],)), tol=1e-6, max_iter=300)
     _, fixed = evidence.fixed(evidence.theta)
@@ -502,7 +502,7 @@ def test_tuning_climbs_the_bound():
 
 
 def bound_of(prior, points, likelihood, inducing):
-    evidence = tight(prior, MemoryRows(points, likelihood, n_threads=1), inducing)
+    evidence = tight(prior, LabelledPoints(points, likelihood, n_threads=1), inducing)
     return converged(evidence(evidence.theta))
 
 
@@ -530,7 +530,7 @@ def test_swapped_labels_swap_the_posterior():
     inducing = some(rows_that_see(points, prior), 6)
     found = []
     for labels in (y, -y):
-        rows = MemoryRows(points, Logit(labels, np.ones(20)), n_threads=1)
+        rows = LabelledPoints(points, Logit(labels, np.ones(20)), n_threads=1)
         _, fixed = (evidence := tight(prior, rows, inducing)).fixed(evidence.theta)
         posterior = SparsePosterior(prior, inducing, fixed.belief)
         found.append((fixed.bound, *posterior.mean_and_variance(points)))
@@ -544,7 +544,7 @@ def test_one_class_only():
     prior = autoregressive(1.5 * RBF(1.1), 2)
     points = make_points(20, 2)
     inducing = rows_that_see(points, prior)
-    rows = MemoryRows(points, Logit(np.ones(20), np.ones(20)), n_threads=1)
+    rows = LabelledPoints(points, Logit(np.ones(20), np.ones(20)), n_threads=1)
     _, fixed = (evidence := tight(prior, rows, inducing)).fixed(evidence.theta)
     assert fixed.report.converged
     posterior = SparsePosterior(prior, inducing, fixed.belief)
@@ -559,7 +559,7 @@ def test_a_process_that_no_row_sees_keeps_its_prior():
     with_points = Inducing((points.x[:8], points.x[:3]))
     without = Inducing((points.x[:8], np.empty((0, 3))))
     for inducing in (with_points, without):
-        rows = MemoryRows(points, likelihood, n_threads=1)
+        rows = LabelledPoints(points, likelihood, n_threads=1)
         value = bound_of(prior, points, likelihood, inducing)
         _, fixed = (evidence := tight(prior, rows, inducing)).fixed(evidence.theta)
         posterior = SparsePosterior(prior, inducing, fixed.belief)

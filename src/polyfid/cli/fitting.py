@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from polyfid.cli.effort import processes
@@ -14,6 +14,7 @@ from polyfid.cli.sources import check_sources, csv_options, read_sources, tables
 from polyfid.cli.talk import Bar, Speaker
 from polyfid.estimator.classifier import MultiFidelityClassifier
 from polyfid.kernels import RBF, Constant, Matern52
+from polyfid.learning.progress import Progress
 from polyfid.tables import LabelledTable
 from polyfid.tabular import TableModel
 
@@ -49,12 +50,10 @@ def fit_sources(
         table = read_sources(sources, fitting.seed)
         speaker.say(f"{len(table):,} rows were read into memory")
         with speaker.progress("Fitting") as bar:
-            model._on_step = _teller(bar)
-            return fit_table(table, fitting, sources.missing, model), False
+            return fit_table(table, fitting, sources.missing, model, _teller(bar)), False
     speaker.say(f"Tables are read in blocks ({why})")
     files, roles, levels = tables_of(sources)
     with cluster(scale.dask) as client, speaker.progress("Reading") as bar:
-        model._on_step = _teller(bar)
         fitted = TableModel.fit_files(
             files,
             roles,
@@ -67,20 +66,21 @@ def fit_sources(
             client=client,
             say=speaker.say,
             step=bar.stage,
+            callback=_teller(bar),
             **csv,
         )
     fitted.classifier.set_params(n_jobs=None)
     return fitted, True
 
 
-def _teller(bar: Bar) -> Callable[[str, int, int, Sequence[float]], None]:
+def _teller(bar: Bar) -> Callable[[Progress], None]:
     """Shows passes of inference."""
 
-    def tell(stage: str, turn: int, n_turns: int, bounds: Sequence[float]) -> None:
-        who = f"class {turn + 1} of {n_turns}, " if n_turns > 1 else ""
-        what = "Tuning on a sample" if stage == "tuning" else "Fitting"
-        bound = f", bound {bounds[-1]:,.1f}" if bounds else ""
-        bar.words(f"{what}: {who}pass {len(bounds)}{bound}")
+    def tell(step: Progress) -> None:
+        who = f"class {step.class_index + 1} of {step.n_classes}, " if step.n_classes > 1 else ""
+        what = "Tuning on a sample" if step.stage == "tuning" else "Fitting"
+        bound = f", bound {step.value:,.1f}" if step.done else ""
+        bar.words(f"{what}: {who}pass {step.done}{bound}")
 
     return tell
 
@@ -90,11 +90,12 @@ def fit_table(
     fitting: Fitting,
     missing: Any = "error",
     model: MultiFidelityClassifier | None = None,
+    callback: Callable[[Progress], None] | None = None,
 ) -> TableModel:
     """The model of a table, fitted by as many processes as pay."""
     classes = len(set(table.label.tolist()))
     jobs = processes(fitting.jobs, len(table), classes, fitting.kernel)
     model = (classifier(fitting) if model is None else model).set_params(n_jobs=jobs)
-    fitted = TableModel.fit(table, model, missing=missing)
+    fitted = TableModel.fit(table, model, missing=missing, callback=callback)
     fitted.classifier.set_params(n_jobs=None)  # a matter of this machine, not of the model
     return fitted

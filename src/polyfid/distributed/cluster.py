@@ -11,9 +11,8 @@ import dask
 from distributed import Client, Future, default_client
 
 from polyfid.distributed.worker import at_work
-from polyfid.inference.sources import Sum
-from polyfid.learning.fitting import Encoded
-from polyfid.learning.sources import InBlocks
+from polyfid.rows import Rows
+from polyfid.rows.source import Source, Sum
 
 
 def find_client(given: Client | None) -> Client:
@@ -30,13 +29,13 @@ def find_client(given: Client | None) -> Client:
 
 
 @dataclass(frozen=True)
-class DaskSource(InBlocks):
-    """Blocks in the memory of workers: futures of `Encoded`, or of None where there are no rows."""
+class DaskSource(Source):
+    """Blocks in the memory of workers: futures of `Rows`, or of None where there are no rows."""
 
     client: Client
     blocks: Sequence[Future]
 
-    def reduce(self, function: Callable[[Encoded], Sum]) -> Sum:
+    def reduce(self, function: Callable[[Rows], Sum]) -> Sum:
         total: Sum = add_up(self.client, function, self.blocks)
         return total
 

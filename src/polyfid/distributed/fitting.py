@@ -10,7 +10,10 @@ from sklearn.utils import check_random_state
 
 from polyfid.distributed.cluster import DaskSource, add_up, find_client
 from polyfid.distributed.partitions import encode, read_partitions
+from polyfid.estimator.blocks import given_levels, make_surveyor
 from polyfid.estimator.classifier import MultiFidelityClassifier
+from polyfid.estimator.inputs import Columns
+from polyfid.learning.progress import Callback
 
 
 def fit(
@@ -22,6 +25,7 @@ def fit(
     *,
     client: Client | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
+    callback: Callback | None = None,
 ) -> MultiFidelityClassifier:
     """Learn from the rows of dask arrays or data frames, where these are.
 
@@ -43,6 +47,8 @@ def fit(
         The one at work by default.
     checkpoint : path, optional
         After every pass the model as it is then is saved here.
+    callback : callable, optional
+        Receives a `polyfid.learning.progress.Progress` after every pass.
 
     Returns
     -------
@@ -66,14 +72,13 @@ def fit(
     """
     client = find_client(client)
     rng = check_random_state(model.random_state)
-    look = model._first_look(rng)
-    raw = client.compute(read_partitions(model, X, y, fidelity, sample_weight))
-    found = add_up(client, look, raw)
-    if found is None:
+    surveyor, levels, columns = make_surveyor(model, rng), given_levels(model), Columns()
+    raw = client.compute(read_partitions(columns, levels, X, y, fidelity, sample_weight))
+    contents = add_up(client, surveyor, raw)
+    if contents is None:
         raise ValueError("X has no rows (0 samples); at least one is needed")
-    survey = found.survey(look.levels)
+    survey = contents.survey(levels)
     blocks = client.map(encode, raw, coding=survey.coding, pure=False)
     del raw  # workers may forget what they have encoded; they know how to read it again
-    model._fit_from(survey, DaskSource(client, blocks), rng, checkpoint)
-    model._announce()
-    return model
+    source = DaskSource(survey.sample, survey.weight, client, blocks)
+    return model._fit_source(columns, survey, source, rng, checkpoint, callback)

@@ -11,10 +11,10 @@ import numpy as np
 from dask.dataframe.dispatch import meta_nonempty
 from dask.delayed import Delayed, delayed
 
-from polyfid.estimator.classifier import MultiFidelityClassifier
-from polyfid.estimator.inputs import read_features
-from polyfid.estimator.surveying import Coding, RawBlock, read_block
-from polyfid.learning.fitting import Encoded
+from polyfid.estimator.blocks import read_block
+from polyfid.estimator.inputs import Columns, read_features
+from polyfid.rows import Rows
+from polyfid.rows.survey import Block, Coding, Levels
 
 
 def is_frame(X: Any) -> bool:
@@ -76,14 +76,16 @@ class Reader:
 
     Parameters
     ----------
-    known : an estimator that knows the features, and nothing else.
+    known : the features.
+    levels : names of the levels in order, if the user gave them.
     columns : those of X that hold classes, fidelity and weights; None where something else does.
     """
 
-    known: MultiFidelityClassifier
+    known: Columns
+    levels: Levels | None
     columns: tuple[str | None, str | None, str | None]
 
-    def __call__(self, number: int, X: Any, *others: Any) -> RawBlock | None:
+    def __call__(self, number: int, X: Any, *others: Any) -> Block | None:
         """A partition, checked; None if it has no rows."""
         named = [column for column in self.columns if column is not None]
         y, fidelity, weight = (
@@ -91,17 +93,18 @@ class Reader:
             for column, other in zip(self.columns, others, strict=True)
         )
         X = X.drop(columns=named) if named else X
-        return read_block(self.known, number, (X, y, fidelity, weight))
+        return read_block(self.known, self.levels, number, (X, y, fidelity, weight))
 
 
 def read_partitions(
-    model: MultiFidelityClassifier, X: Any, y: Any, fidelity: Any, sample_weight: Any
+    known: Columns, levels: Levels | None, X: Any, y: Any, fidelity: Any, sample_weight: Any
 ) -> list[Delayed]:
-    """A RawBlock, or None, for each partition, still to be computed; features become the model's.
+    """A Block, or None, for each partition, still to be computed.
 
     Parameters
     ----------
-    model : MultiFidelityClassifier
+    known : whose features those of X become.
+    levels : names of the levels in order, if the user gave them.
     X : dask array or data frame
     y, fidelity, sample_weight : dask array, dask series or name of a column of X
     """
@@ -110,18 +113,16 @@ def read_partitions(
     if y is None:
         raise ValueError("y must be given: one class a row of X")
     columns = tuple(_column(name, values, X) for name, values in given.items())
-    known = MultiFidelityClassifier()
     example: Any = np.zeros((1, X.shape[1]))
     if frame:
         features = X.drop(columns=[column for column in columns if column is not None])
         example = meta_nonempty(features._meta)
-    for estimator in (known, model):
-        read_features(estimator, example, reset=True)
+    read_features(known, example, reset=True)
     pieces = [(X if frame else whole_rows(X)).to_delayed()]
     for (name, values), column in zip(given.items(), columns, strict=True):
         there = values is not None and column is None
         pieces.append(aligned(name, values, X).to_delayed() if there else [None] * n_partitions(X))
-    reader = Reader(known, (columns[0], columns[1], columns[2]))
+    reader = Reader(known, levels, (columns[0], columns[1], columns[2]))
     return [
         delayed(_read)(reader, number, *parts)
         for number, parts in enumerate(zip(*map(np.ravel, pieces), strict=True))
@@ -140,10 +141,10 @@ def _column(name: str, values: Any, X: Any) -> str | None:
     return values
 
 
-def _read(reader: Reader, number: int, *parts: Any) -> RawBlock | None:
+def _read(reader: Reader, number: int, *parts: Any) -> Block | None:
     return reader(number, *parts)
 
 
-def encode(block: RawBlock | None, coding: Coding) -> Encoded | None:
+def encode(block: Block | None, coding: Coding) -> Rows | None:
     """A partition in numbers; None if it has no rows."""
     return None if block is None else coding(block)

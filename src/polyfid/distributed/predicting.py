@@ -92,8 +92,7 @@ def _send(model: MultiFidelityClassifier) -> Delayed:
     """The model as it is now, as one node of a graph."""
     check_is_fitted(model, "report_")
     sent = copy(model)
-    for name in ("_on_step", "_resume"):  # of fitting only
-        sent.__dict__.pop(name, None)
+    sent.__dict__.pop("_resume", None)  # of fitting only
     return delayed(sent, pure=False, traverse=False)
 
 

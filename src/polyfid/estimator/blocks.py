@@ -1,11 +1,138 @@
-"""Arrays cut into blocks, for fits that read rows a block at a time."""
+"""Rows in blocks as users hand them over: checked one block at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+
+from polyfid.estimator.inputs import (
+    Columns,
+    check_rows,
+    read_features,
+    read_labels,
+    read_levels,
+    read_weights,
+)
+from polyfid.estimator.levels import declared_order, order_levels
+from polyfid.estimator.parameters import whole_number
+from polyfid.learning.plan import N_TUNING_SPARSE
+from polyfid.rows import Rows
+from polyfid.rows.survey import Block, Coding, Levels, Surveyor
+
+
+def read_block(
+    columns: Columns, levels: Levels | None, number: int, block: Sequence[Any], reset: bool = False
+) -> Block | None:
+    """Check a block; None if it has no rows.
+
+    Parameters
+    ----------
+    columns : whose features it has, or is to have, if ``reset``.
+    levels : names of the levels in order, if the user gave them.
+    number : which block it is.
+    block : X, y, and perhaps fidelity and weights.
+    """
+    X, y, fidelity, weight = (*block, None, None)[:4]
+    if len(y) == 0:
+        return None
+    x = read_features(columns, X, reset=reset)
+    n = len(x)
+    if fidelity is not None:
+        check_rows("fidelity", fidelity, n)
+    labels = read_labels(y, n)
+    names, level = read_levels(levels, fidelity, n)
+    if np.ndim(weight) == 1 and len(weight) == n and not np.any(weight):
+        weights = np.zeros(n)  # unlike all rows of a fit, those of a block may be absent
+    else:
+        weights = read_weights(weight, n)
+    ordered = levels is None and declared_order(fidelity) is not None
+    return Block(number, x, labels, level, names, weights, fidelity is not None, ordered)
+
+
+class Blocks:
+    """Blocks that can be read again: (X, y), (X, y, fidelity) or with weights as the fourth.
+
+    The first reading makes its features those of ``columns``.
+
+    Parameters
+    ----------
+    given : iterable of tuples that starts anew each time, or a function that returns an iterator.
+    columns : Columns
+    levels : names of the levels in order, if the user gave them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> blocks = [(np.zeros((2, 1)), [0, 1]), (np.ones((3, 1)), [0, 1, 1])]
+    >>> [len(b.x) for b in Blocks(blocks, Columns())]
+    [2, 3]
+    """
+
+    def __init__(self, given: Any, columns: Columns, levels: Levels | None = None) -> None:
+        if isinstance(given, Iterator) or not (callable(given) or isinstance(given, Iterable)):
+            raise ValueError(
+                "blocks must be readable several times: a list of blocks, another object that "
+                "can be iterated over again, or a function that returns an iterator of blocks; "
+                f"got {type(given).__name__}"
+            )
+        self._given, self._columns, self._levels = given, columns, levels
+
+    def __iter__(self) -> Iterator[Block]:
+        for number, block in enumerate(self._given() if callable(self._given) else self._given):
+            if not isinstance(block, tuple | list) or not 2 <= len(block) <= 4:
+                kind = type(block).__name__
+                shape = f"{kind} of {len(block)}" if isinstance(block, tuple | list) else kind
+                raise ValueError(
+                    f"block {number} must be (X, y), (X, y, fidelity) or "
+                    f"(X, y, fidelity, sample_weight); got {shape}"
+                )
+            reset = not hasattr(self._columns, "n_features_in_")
+            checked = read_block(self._columns, self._levels, number, block, reset)
+            if checked is not None:
+                yield checked
+
+    def coded(self, coding: Coding) -> CodedBlocks:
+        """The blocks in numbers."""
+        return CodedBlocks(self, coding)
+
+
+class CodedBlocks:
+    """Blocks in numbers, which can be iterated over again and again."""
+
+    def __init__(self, blocks: Blocks, coding: Coding) -> None:
+        self._blocks, self._coding = blocks, coding
+
+    def __iter__(self) -> Iterator[Rows]:
+        return map(self._coding, self._blocks)
+
+
+def given_levels(given: Any) -> Levels | None:
+    """The names of the levels, if the parameters of an estimator say them."""
+    return None if given.levels is None else order_levels((), given.levels)
+
+
+def make_surveyor(given: Any, rng: np.random.RandomState) -> Surveyor:
+    """The first reader of rows that are not in memory, for the parameters of an estimator."""
+    if given.fidelity_feature is not None:
+        raise ValueError(
+            "fidelity_feature is for fit only; leave it None and hand the fidelity over beside "
+            f"X, got {given.fidelity_feature!r}"
+        )
+    if given.label_noise == "annotator":
+        raise ValueError(
+            'label_noise="annotator" needs all rows in memory; use fit, or label_noise="fidelity"'
+        )
+    if given.n_tuning is None:
+        raise ValueError(
+            "n_tuning=None asks to tune on all rows, and not all of them are in memory; give a "
+            "number of rows"
+        )
+    seed = int(rng.randint(2**31 - 1))
+    per_level = given.n_tuning if isinstance(given.n_tuning, Mapping) else {}
+    in_all = given.n_tuning if whole_number(1).allows(given.n_tuning) else N_TUNING_SPARSE
+    return Surveyor(int(in_all), per_level, seed)
 
 
 class ArrayBlocks:
@@ -44,11 +171,8 @@ class ArrayBlocks:
             raise ValueError(f"rows must be a whole number from 1, got {rows!r}")
         given = {"X": X, "y": y, "fidelity": fidelity, "sample_weight": sample_weight}
         for name, values in given.items():
-            if values is not None and len(values) != len(X):
-                raise ValueError(
-                    f"{name} has {len(values)} entries and X has {len(X)} rows; they must have "
-                    "equal length"
-                )
+            if values is not None:
+                check_rows(name, values, len(X))
         n_parts = 4 if sample_weight is not None else 2 if fidelity is None else 3
         self._parts, self._rows = tuple(given.values())[:n_parts], int(rows)
 
@@ -57,10 +181,10 @@ class ArrayBlocks:
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         for start in range(0, len(self._parts[0]), self._rows):
-            part = slice(start, start + self._rows)
-            yield tuple(None if p is None else _cut(p, part) for p in self._parts)
+            block = slice(start, start + self._rows)
+            yield tuple(None if p is None else _cut(p, block) for p in self._parts)
 
 
-def _cut(values: Any, part: slice) -> Any:
+def _cut(values: Any, block: slice) -> Any:
     """Some rows of an array or a data frame."""
-    return values.iloc[part] if hasattr(values, "iloc") else values[part]
+    return values.iloc[block] if hasattr(values, "iloc") else values[block]

@@ -1,260 +1,195 @@
-"""What a fitted classifier knows, and what it says of new rows."""
+"""A fitted model as one value: what it says of new rows, in numbers."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
-from polyfid.arrays import Array
-from polyfid.estimator.inputs import (
-    FidelityColumn,
-    as_table,
-    check_rows,
-    look_at_levels,
-    read_features,
-)
-from polyfid.estimator.levels import Levels, encode_levels
-from polyfid.estimator.parameters import check_count, read_numbers
-from polyfid.estimator.summary import FitReport, LearntStructure
-from polyfid.learning.mixture import Mixture
-from polyfid.learning.model import BinaryFit, evaluate
+from polyfid.arrays import Array, Indices, settled
+from polyfid.estimator.inputs import FitInfo
+from polyfid.learning.fit import fit_exact, fit_sparse
+from polyfid.learning.mixture import BinaryFit, Mixture
+from polyfid.learning.options import Options
+from polyfid.learning.plan import N_TUNING_SPARSE, Plan, make_plan
+from polyfid.learning.progress import Callback, Progress
+from polyfid.rows import Rows
+from polyfid.rows.source import InMemory, Source
 
 
 @dataclass(frozen=True)
-class Known:
-    """What a fit knows of its rows, besides the models of them."""
+class FittedModel:
+    """The models of all classes: one for two classes, else one per class against the rest.
 
-    classes: NDArray[Any]
-    levels: Levels
-    annotators: NDArray[Any] | None
-    column: FidelityColumn | None
-    counts: NDArray[np.intp]
-    n_features: int
-    plan: str
+    Rows ``x`` (n, d) with ``level`` (n,) are sorted by level in all methods.
+    """
 
-    @property
-    def notes(self) -> list[str]:
-        """What is unusual about them."""
-        return look_at_levels(self.counts, self.levels, self.classes)
-
-
-class Fitted:
-    """The side of the estimator that needs a fit: attributes, predictions, evidence."""
-
-    random_state: Any
-    n_features_in_: int
-    _known: Known
-    _mixtures: list[Mixture]
+    info: FitInfo
+    options: Options
+    mixtures: tuple[Mixture, ...]
 
     @property
-    def _fidelity_column(self) -> FidelityColumn | None:
-        return self._known.column
+    def fits(self) -> list[BinaryFit]:
+        """The heaviest model of each class."""
+        return [m.best.fit for m in self.mixtures]
 
     @property
-    def _fits(self) -> list[BinaryFit]:
-        """The heaviest model of each class, or the one model of two classes."""
-        return [m.best.fit for m in self._mixtures]
+    def is_binary(self) -> bool:
+        return len(self.mixtures) == 1
 
-    def _publish(self, known: Known, mixtures: list[Mixture]) -> None:
-        """Set the fitted attributes."""
-        self._known, self._mixtures = known, list(mixtures)
-        self.classes_, self.levels_, self.annotators_ = (
-            known.classes,
-            known.levels,
-            known.annotators,
+    def continues(self, info: FitInfo, options: Options) -> bool:
+        """Whether a fit of such rows with these options may go on from this one."""
+        return (
+            self.info.levels == info.levels
+            and np.array_equal(self.info.classes, info.classes)
+            and self.info.n_features == info.n_features
+            and self.options.is_like(options)
         )
-        fits = self._fits
-        rho = [np.array(getattr(f.prior, "rho", ()), dtype=float) for f in fits]
-        single = len(fits) == 1
-        self.rho_ = rho[0] if single else rho
-        kernels = [list(f.prior.kernels) for f in fits]
-        self.kernels_ = kernels[0] if single else kernels
-        self.theta_ = fits[0].theta if single else [f.theta for f in fits]
-        names = [f.theta_names for f in fits]
-        self.theta_names_ = names[0] if len(set(names)) == 1 else names
-        structures = [LearntStructure.of(m) for m in self._mixtures]
-        self.structures_ = structures[0] if single else structures
-        self.log_marginal_likelihood_value_ = float(np.mean([f.log_evidence for f in fits]))
-        n_iter = [1 if f.optimum is None else f.optimum.best.n_evaluations for f in fits]
-        self.n_iter_ = n_iter[0] if single else n_iter
-        self.report_ = FitReport.of(
-            self._mixtures,
-            self.levels_,
-            self.classes_,
-            known.counts,
-            known.notes,
-            getattr(self, "feature_names_in_", None),
-            known.plan,
-        )
-        self.converged_ = self.report_.converged
 
-    def _new_rows(self, X: Any, fidelity: Any) -> tuple[Array, NDArray[np.intp], NDArray[np.intp]]:
-        """Features and levels of new rows sorted by level, and where each input row went."""
-        check_is_fitted(self, "report_")
-        if self._fidelity_column is not None:
-            X, column = self._fidelity_column.split_if_there(as_table(X), self.n_features_in_)
-            fidelity = column if fidelity is None else fidelity
-        x = read_features(self, X, reset=False)
-        if fidelity is None:
-            level = np.full(len(x), len(self.levels_) - 1, dtype=np.intp)
-        elif np.ndim(fidelity) == 0:
-            level = np.repeat(encode_levels([fidelity], self.levels_), len(x))
-        else:
-            level = encode_levels(fidelity, self.levels_)
-            check_rows("fidelity", level, len(x))
-        order = np.argsort(level, kind="stable")
-        return x[order], level[order], np.argsort(order)
+    def classes(self, x: Array, level: Indices) -> Indices:
+        """Numbers of the most probable classes, (n,)."""
+        if self.is_binary:
+            return self.mixtures[0].positive(x, level).astype(np.intp)
+        return np.argmax(self.probabilities(x, level), axis=1)
 
-    def predict(self, X: Any, fidelity: Any = None) -> NDArray[Any]:
-        """Most probable classes (n,), at the top level or at ``fidelity``."""
-        check_is_fitted(self, "report_")
-        if len(self.classes_) > 2:
-            return np.asarray(self.classes_[np.argmax(self.predict_proba(X, fidelity), axis=1)])
-        x, level, back = self._new_rows(X, fidelity)
-        return np.asarray(self.classes_[self._mixtures[0].positive(x, level)[back].astype(int)])
+    def probabilities(self, x: Array, level: Indices) -> Array:
+        """Of all classes, (n, n_classes)."""
+        return self._joined([m.probabilities(x, level) for m in self.mixtures])
 
-    def predict_proba(self, X: Any, fidelity: Any = None) -> Array:
-        """Class probabilities (n, n_classes), in the order of ``classes_``.
+    def log_probabilities(self, x: Array, level: Indices) -> Array:
+        """Logarithms of the probabilities; of two classes accurate where one is tiny."""
+        if self.is_binary:
+            return np.stack(self.mixtures[0].log_probabilities(x, level), axis=1)
+        return np.log(self.probabilities(x, level))
 
-        Parameters
-        ----------
-        X : array or data frame of shape (n, d)
-        fidelity : level name, or array-like of shape (n,), optional
-            Which level's label to predict; the top level by default. With ``label_noise``, the
-            label before it is flipped.
-        """
-        x, level, back = self._new_rows(X, fidelity)
-        return self._joined([m.probabilities(x, level) for m in self._mixtures])[back]
+    def probabilities_and_moments(self, x: Array, level: Indices) -> tuple[Array, Array, Array]:
+        """Probabilities, and means and variances of the latent functions, at the price of one."""
+        parts = [m.probabilities_and_moments(x, level) for m in self.mixtures]
+        p = self._joined([(down, up) for down, up, _, _ in parts])
+        mean, variance = (self._stacked([part[i] for part in parts]) for i in (2, 3))
+        return p, mean, variance
+
+    def mean_and_variance(self, x: Array, level: Indices) -> tuple[Array, Array]:
+        """Of the latent functions, (n,) each, or (n, n_classes)."""
+        moments = [m.mean_and_variance(x, level) for m in self.mixtures]
+        means, variances = zip(*moments, strict=True)
+        return self._stacked(means), self._stacked(variances)
+
+    def mean_and_covariance(self, x: Array, level: Indices) -> tuple[Array, Array]:
+        """Of the latent functions, (n,) and (n, n), or with n_classes as last axis."""
+        moments = [m.mean_and_covariance(x, level) for m in self.mixtures]
+        means, covariances = zip(*moments, strict=True)
+        return self._stacked(means), self._stacked(covariances)
+
+    def sample(self, x: Array, level: Indices, n: int, rng: np.random.RandomState) -> Array:
+        """Joint samples of the latent functions, (n_rows, n), or with n_classes as last axis."""
+        return self._stacked([m.sample(x, level, n, rng) for m in self.mixtures])
 
     def _joined(self, parts: list[tuple[Array, Array]]) -> Array:
         """Probabilities of all classes from those of each class against the rest."""
-        if len(parts) == 1:
+        if self.is_binary:
             return np.stack(parts[0], axis=1)
         p = np.maximum(np.stack([up for _, up in parts], axis=1), np.finfo(float).tiny)
         return np.asarray(p / p.sum(axis=1, keepdims=True))
 
-    def predict_log_proba(self, X: Any, fidelity: Any = None) -> Array:
-        """Logarithms of `predict_proba`, accurate where a probability is tiny."""
-        check_is_fitted(self, "report_")
-        if len(self.classes_) > 2:
-            return np.log(self.predict_proba(X, fidelity))
-        x, level, back = self._new_rows(X, fidelity)
-        return np.stack(self._mixtures[0].log_probabilities(x, level), axis=1)[back]
+    def _stacked(self, parts: Any) -> Array:
+        """One array per class as one array, the classes last; two classes have one."""
+        return np.asarray(parts[0] if self.is_binary else np.stack(parts, axis=-1))
 
-    def latent_mean_and_variance(self, X: Any, fidelity: Any = None) -> tuple[Array, Array]:
-        """Posterior mean and variance of the latent function, (n,) each.
+    def evidence(self, thetas: list[Array], gradient: bool) -> tuple[float, list[Array]]:
+        """The mean log evidence over classes, and its gradient in the parameters of each."""
+        values = [f.evaluate(t, gradient) for f, t in zip(self.fits, thetas, strict=True)]
+        mean = float(np.mean([v.value for v in values]))
+        return mean, [v.gradient / len(values) for v in values]
 
-        With more than two classes (n, n_classes), one latent function a class. Where structures
-        are averaged, these are moments of the mixture of their posteriors.
-        """
-        x, level, back = self._new_rows(X, fidelity)
-        return self._stacked([m.mean_and_variance(x, level) for m in self._mixtures], back)
 
-    @staticmethod
-    def _stacked(parts: list[tuple[Array, Array]], back: NDArray[np.intp]) -> tuple[Array, Array]:
-        means, variances = (np.stack([p[i][back] for p in parts], axis=-1) for i in (0, 1))
-        return (means[:, 0], variances[:, 0]) if len(parts) == 1 else (means, variances)
+@dataclass
+class FitRun:
+    """One run of a fit: what is fitted, what it goes on from, and who is told of its progress.
 
-    def predict_all(self, X: Any, fidelity: Any = None) -> tuple[Array, Array, Array]:
-        """What `predict_proba` and `latent_mean_and_variance` give, at the price of one.
+    Attributes
+    ----------
+    info, options
+        Of the rows.
+    rng : RandomState
+    earlier : FittedModel, optional
+        A fit to go on from; where it is of other options or rows, the run begins anew and says so.
+    callback : function of a `Progress`, optional
+    save : function of a FittedModel, optional
+        Called after every pass, once all classes have a model.
+    verbose : int
+    latest : FittedModel or None
+        The models after the last pass, of the first classes or of all.
+    """
 
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from polyfid import MultiFidelityClassifier
-        >>> from polyfid.kernels import RBF
-        >>> X = np.linspace(-1, 1, 10)[:, None]
-        >>> model = MultiFidelityClassifier(1.0 * RBF()).fit(X, X[:, 0] > 0)
-        >>> probability, mean, variance = model.predict_all(X)
-        >>> bool((probability == model.predict_proba(X)).all())
-        True
-        """
-        x, level, back = self._new_rows(X, fidelity)
-        parts = [m.probabilities_and_moments(x, level) for m in self._mixtures]
-        p = self._joined([(down, up) for down, up, _, _ in parts])[back]
-        return p, *self._stacked([(mean, variance) for _, _, mean, variance in parts], back)
+    info: FitInfo
+    options: Options
+    rng: np.random.RandomState
+    earlier: FittedModel | None = None
+    callback: Callback | None = None
+    save: Callable[[FittedModel], None] | None = None
+    verbose: int = 0
+    latest: FittedModel | None = field(default=None, init=False)
 
-    def latent_mean_and_covariance(self, X: Any, fidelity: Any = None) -> tuple[Array, Array]:
-        """Posterior mean (n,) and joint covariance (n, n) of the latent function.
+    def fit(self, rows: Rows) -> FittedModel:
+        """Fit to rows in memory, exactly or with inducing points."""
+        if self.options.standardize:
+            rows = replace(rows, x=settled(rows.x))  # or rounding errors become a feature
+        rows = rows.merged(self.options.tells_rows_apart(rows.x))
+        n_levels = self.options.n_levels
+        plan = self._plan(np.bincount(rows.level, minlength=n_levels), in_memory=True)
+        if plan.n_inducing is None:
+            return self._model(fit_exact(self.options, rows, self.rng, self))
+        total = np.bincount(rows.level, rows.weight, n_levels).astype(float)
+        return self._fit_sparse(InMemory(rows, total, rows, self.options.n_jobs), plan)
 
-        With more than two classes (n, n_classes) and (n, n, n_classes).
-        """
-        x, level, back = self._new_rows(X, fidelity)
-        parts = [m.mean_and_covariance(x, level) for m in self._mixtures]
-        means = np.stack([m[back] for m, _ in parts], axis=-1)
-        covariances = np.stack([c[np.ix_(back, back)] for _, c in parts], axis=-1)
-        return (means[:, 0], covariances[..., 0]) if len(parts) == 1 else (means, covariances)
+    def fit_source(self, source: Source) -> FittedModel:
+        """Fit to rows that are not in memory."""
+        return self._fit_sparse(source, self._plan(self.info.counts.sum(axis=1), in_memory=False))
 
-    def sample_latent(
-        self, X: Any, n_samples: int = 1, fidelity: Any = None, random_state: Any = None
-    ) -> Array:
-        """Joint posterior samples of the latent function, (n, n_samples).
+    def _plan(self, counts: Indices, in_memory: bool) -> Plan:
+        plan = make_plan(self.options, counts.tolist(), self.info.n_features, in_memory)
+        self.info = replace(self.info, plan=str(plan))
+        if self.verbose and not plan.is_small:
+            print(f"polyfid: {plan}")
+        return plan
 
-        With more than two classes (n, n_samples, n_classes).
+    def _fit_sparse(self, source: Source, plan: Plan) -> FittedModel:
+        size = self.options.tuning_size(N_TUNING_SPARSE)
+        sample = source.sample.sample(size, self.rng)
+        source = replace(source, sample=sample)
+        options = replace(self.options, n_inducing=plan.n_inducing)
+        before = self._go_on()
+        return self._model(fit_sparse(options, source, self.rng, before, self))
 
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from polyfid import MultiFidelityClassifier
-        >>> X = np.linspace(-1, 1, 10)[:, None]
-        >>> model = MultiFidelityClassifier().fit(X, X[:, 0] > 0)
-        >>> model.sample_latent(X, n_samples=3, random_state=0).shape
-        (10, 3)
-        """
-        check_count("n_samples", n_samples, 1)
-        x, level, back = self._new_rows(X, fidelity)
-        rng = check_random_state(self.random_state if random_state is None else random_state)
-        parts = [m.sample(x, level, n_samples, rng)[back] for m in self._mixtures]
-        return parts[0] if len(parts) == 1 else np.stack(parts, axis=-1)
+    def _go_on(self) -> tuple[Mixture, ...]:
+        """The models to go on from, if there are any of the same kind."""
+        if self.earlier is None:
+            return ()
+        if self.earlier.continues(self.info, self.options):
+            return self.earlier.mixtures
+        note = (
+            "warm_start: the earlier fit had other parameters, levels, classes or features, so "
+            "that this fit began anew"
+        )
+        self.info = replace(self.info, notes=(*self.info.notes, note))
+        return ()
 
-    def log_marginal_likelihood(
-        self, theta: ArrayLike | None = None, eval_gradient: bool = False
-    ) -> float | tuple[float, Array | list[Array]]:
-        """Approximate log evidence of hyper-parameters on the training rows.
+    def _model(self, mixtures: Any) -> FittedModel:
+        return FittedModel(self.info, self.options, tuple(mixtures))
 
-        Parameters
-        ----------
-        theta : array-like, optional
-            In the order of ``theta_names_``; logarithms of kernel parameters. The fitted ones by
-            default. One vector a class if the classes have different structures.
-        eval_gradient : bool
-            Also return the gradient.
-
-        With inducing points, other hyper-parameters than the fitted ones are judged by a sample
-        of the rows that was kept, each for as many as it stands for.
-
-        Returns
-        -------
-        value, or (value, gradient)
-            Means over classes if there are more than two; the gradient is a list, one vector a
-            class, if the classes have different structures.
-        """
-        check_is_fitted(self, "report_")
-        if theta is None:
-            if not eval_gradient:
-                return self.log_marginal_likelihood_value_
-            thetas = [f.theta for f in self._fits]
-        else:
-            # With several classes one vector for all, or one a class where structures differ.
-            names = [f.theta_names for f in self._fits]
-            alike = isinstance(self.theta_names_, tuple)
-            given = [theta] * len(names) if alike else list(theta)  # type: ignore[arg-type]
-            if len(given) != len(names):
-                raise ValueError(
-                    f"theta must hold one vector a class, {len(names)} in all; got {len(given)}"
-                )
-            thetas = [
-                np.array(read_numbers("theta", t, len(n), f"{len(n)} numbers, {', '.join(n)}"))
-                for t, n in zip(given, names, strict=True)
-            ]
-        parts = [evaluate(f, t, eval_gradient) for f, t in zip(self._fits, thetas, strict=True)]
-        value = float(np.mean([p.value for p in parts]))
-        if not eval_gradient:
-            return value
-        slopes = [p.gradient / len(parts) for p in parts]
-        return value, np.sum(slopes, axis=0) if isinstance(self.theta_names_, tuple) else slopes
+    def __call__(self, progress: Progress) -> None:
+        """A step was done."""
+        done, value = progress.done, progress.value
+        if progress.stage == "passes":
+            self.latest = self._model(progress.checkpoint)
+            if self.verbose and done:
+                which = self.info.classes[progress.class_index]
+                who = "" if progress.n_classes == 1 else f"class {which}, "
+                print(f"polyfid: {who}pass {done}, bound {value:.4f}", flush=True)
+            if self.save is not None and len(progress.checkpoint) == progress.n_classes:
+                self.save(self.latest)
+        if self.callback is not None:
+            self.callback(progress)

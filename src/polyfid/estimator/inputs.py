@@ -1,4 +1,4 @@
-"""Rows as users hand them over: features, labels, levels, weights and annotators, checked."""
+"""The one place where X, y, fidelity, weights and annotators become rows."""
 
 from __future__ import annotations
 
@@ -9,22 +9,146 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, validate_data
 
 from polyfid.arrays import Array
-from polyfid.estimator.levels import (
-    Levels,
-    as_column,
-    encode_levels,
-    is_missing,
-    order_levels,
-)
+from polyfid.estimator.levels import as_column, encode_levels, is_missing, order_levels
+from polyfid.rows import Rows
+from polyfid.rows.survey import Levels
+
+
+@dataclass(frozen=True)
+class FitInfo:
+    """What a fit knows of its rows, besides the models of them.
+
+    Attributes
+    ----------
+    classes, levels, annotators
+        Names in the order of their numbers; no annotators: None.
+    counts : ndarray of shape (n_levels, n_classes)
+        Rows of each level and class.
+    n_features : int
+    feature_names : ndarray or None
+        Of a data frame.
+    column : FidelityColumn or None
+        The column of X that holds the fidelity.
+    plan : str
+        Exact or sparse, and why.
+    notes : tuple of str
+        What is unusual about the fit.
+    """
+
+    classes: NDArray[Any]
+    levels: Levels
+    annotators: NDArray[Any] | None
+    counts: NDArray[np.intp]
+    n_features: int
+    feature_names: NDArray[Any] | None = None
+    column: FidelityColumn | None = None
+    plan: str = ""
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        columns: Columns,
+        classes: NDArray[Any],
+        levels: Levels,
+        counts: NDArray[np.intp],
+        annotators: NDArray[Any] | None = None,
+        column: FidelityColumn | None = None,
+    ) -> FitInfo:
+        """The info of rows that can be fitted: of two classes at least."""
+        if len(classes) < 2:
+            raise ValueError(
+                f"y holds one class only, {classes.tolist()[0]!r}, and a classifier needs at least "
+                "two classes; add rows of another class"
+            )
+        notes = _notes(counts, levels, classes)
+        names = getattr(columns, "feature_names_in_", None)
+        return cls(
+            classes, levels, annotators, counts, columns.n_features_in_, names, column, "", notes
+        )
+
+
+def _notes(counts: NDArray[np.intp], levels: Levels, classes: NDArray[Any]) -> tuple[str, ...]:
+    """What is unusual about the numbers of rows of each level and class."""
+    top = counts[-1]
+    if not top.any():
+        return (
+            f"there are no rows at the top level {levels[-1]!r}: its predictions follow from the "
+            "lower levels and from what is assumed about the link between them",
+        )
+    if len(levels) > 1 and not top.all():
+        missing = [str(c) for c, n in zip(classes, top, strict=True) if not n]
+        return (
+            f"the top level {levels[-1]!r} has no row of class {', '.join(missing)}; what is known "
+            "of it comes from lower levels",
+        )
+    return ()
+
+
+class Columns(BaseEstimator):
+    """The number and names of the features, for reading rows before anything is fitted."""
+
+    n_features_in_: int
+
+
+def read_rows(
+    X: Any,
+    y: Any,
+    fidelity: Any = None,
+    sample_weight: Any = None,
+    annotator: Any = None,
+    *,
+    levels: Any = None,
+    fidelity_feature: int | str | None = None,
+) -> tuple[Rows, FitInfo]:
+    """Check the arguments of a fit and turn them into numbers.
+
+    Parameters
+    ----------
+    X, y, fidelity, sample_weight, annotator
+        As for `MultiFidelityClassifier.fit`.
+    levels, fidelity_feature
+        As the parameters of `MultiFidelityClassifier`.
+
+    Returns
+    -------
+    rows : Rows
+        Sorted by level, without those of weight zero.
+    info : FitInfo
+
+    Examples
+    --------
+    >>> rows, info = read_rows([[1.0], [2.0], [3.0]], ["a", "b", "a"], ["lab", "web", "web"])
+    >>> info.levels, info.counts.tolist(), rows.x[:, 0].tolist(), rows.y.tolist()
+    (('lab', 'web'), [[1, 0], [1, 1]], [1.0, 2.0, 3.0], [0, 1, 0])
+    """
+    X, fidelity, column = split_fidelity(as_table(X), fidelity, fidelity_feature)
+    columns = Columns()
+    x = read_features(columns, X, reset=True)
+    n = len(x)
+    labels = read_labels(y, n)
+    names, level = read_levels(levels, fidelity, n)
+    weight = read_weights(sample_weight, n)
+    annotators, group = read_annotators(annotator, n)
+    there = weight > 0.0
+    classes, code = np.unique(labels[there], return_inverse=True)
+    counts = np.zeros((len(names), len(classes)), dtype=np.intp)
+    np.add.at(counts, (level[there], code), 1)
+    info = FitInfo.of(columns, classes, names, counts, annotators, column)
+    return Rows.of(x[there], level[there], code, weight[there], group[there]), info
 
 
 def read_features(estimator: Any, X: Any, reset: bool) -> Array:
-    """Features as an array of finite numbers; ``reset`` makes their names the estimator's."""
+    """Features as an array of finite numbers, checked against those of a fitted estimator.
+
+    ``reset`` makes their number and names the estimator's instead.
+    """
     X = as_table(X)
     refuse_other_than_numbers(X)
     if X.shape[0] == 0:
@@ -71,7 +195,7 @@ def read_levels(given: Any, fidelity: Any, n: int) -> tuple[Levels, NDArray[np.i
 
 
 def read_annotators(annotator: Any, n: int) -> tuple[NDArray[Any] | None, NDArray[np.intp]]:
-    """Names of the annotators and who labelled each of n rows; -1 if that is not said."""
+    """Names of the annotators and the number of each row's one; -1 where nobody is named."""
     if annotator is None:
         return None, np.full(n, -1, dtype=np.intp)
     names, group = np.unique(as_column(annotator, "annotator"), return_inverse=True)
@@ -79,25 +203,8 @@ def read_annotators(annotator: Any, n: int) -> tuple[NDArray[Any] | None, NDArra
     return names, np.asarray(group, dtype=np.intp)
 
 
-def look_at_levels(counts: NDArray[np.intp], levels: Levels, classes: NDArray[Any]) -> list[str]:
-    """What is unusual about the numbers of rows of each level and class."""
-    top = counts[-1]
-    if not top.any():
-        return [
-            f"there are no rows at the top level {levels[-1]!r}: its predictions follow from the "
-            "lower levels and from what is assumed about the link between them"
-        ]
-    if len(levels) > 1 and not top.all():
-        missing = [str(c) for c, n in zip(classes, top, strict=True) if not n]
-        return [
-            f"the top level {levels[-1]!r} has no row of class {', '.join(missing)}; what is known "
-            "of it comes from lower levels"
-        ]
-    return []
-
-
 def check_rows(name: str, values: object, n: int) -> None:
-    """Complain if an argument does not have one entry a row."""
+    """Raise ValueError if an argument does not have one entry per row."""
     length = len(values)  # type: ignore[arg-type]
     if length != n:
         raise ValueError(
@@ -115,12 +222,12 @@ def read_weights(sample_weight: Any, n: int) -> Array:
             weight = weight.astype(float)
     if weight.dtype.kind != "f":
         raise ValueError(
-            f"sample_weight must be numbers, one a row; got values of type {weight.dtype}"
+            f"sample_weight must be numbers, one per row; got values of type {weight.dtype}"
         )
     weight = np.full(n, weight) if weight.ndim == 0 else weight
     if weight.ndim != 1:
         raise ValueError(
-            f"sample_weight must be one-dimensional, one weight a row; got shape {weight.shape}"
+            f"sample_weight must be one-dimensional, one weight per row; got shape {weight.shape}"
         )
     check_rows("sample_weight", weight, n)
     if not np.isfinite(weight).all():
@@ -185,7 +292,7 @@ def as_table(X: Any) -> Any:
 
 
 def refuse_other_than_numbers(X: Any) -> None:
-    """Complain about columns of a table that hold no real numbers, by name."""
+    """Raise ValueError that names the columns of a table without real numbers."""
     if np.iscomplexobj(X):
         raise ValueError("Complex data not supported: X must hold real numbers; split them")
     dtypes, columns = getattr(X, "dtypes", None), getattr(X, "columns", None)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Levels = tuple[Any, ...]
+from polyfid.rows.survey import Levels as Levels
 
 
 class FidelityArray(np.ndarray):
@@ -33,7 +33,7 @@ class FidelityArray(np.ndarray):
 
 
 def stack_levels(data: Mapping[Any, tuple[Any, Any]]) -> tuple[Any, NDArray[Any], FidelityArray]:
-    """Join one (X, y) a level, the least trusted first, into one X, y and fidelity.
+    """Join one (X, y) per level, the least trusted first, into one X, y and fidelity.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ def as_column(values: object, what: str = "fidelity") -> NDArray[Any]:
     column = np.asarray(values)
     if column.ndim != 1:
         raise ValueError(
-            f"{what} must be one-dimensional, one entry a row; got shape {column.shape}"
+            f"{what} must be one-dimensional, one entry per row; got shape {column.shape}"
         )
     # As an array, a list that mixes strings and numbers would be all strings.
     entries = values if isinstance(values, list | tuple) else column.tolist()

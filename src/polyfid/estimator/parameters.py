@@ -1,73 +1,110 @@
-"""The estimator's parameters: checked, and turned into settings and a likelihood."""
+"""The estimator's parameters, checked against constraints that are data, as one `Options` value."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from polyfid.arrays import Array
-from polyfid.estimator.levels import Levels
 from polyfid.inference import SCHEMES
 from polyfid.kernels import Kernel
 from polyfid.kernels.base import as_kernel
-from polyfid.learning.model import Settings
-from polyfid.model.likelihoods import Likelihood, Logit, NoisyLogit
+from polyfid.learning.options import Options
+from polyfid.rows.survey import Levels
 
 
-def read_settings(given: Any, levels: Levels) -> Settings:
-    """What the parameters of an estimator come to, for these levels."""
-    check_choice("inference", given.inference, ("auto", *SCHEMES))
-    check_choice("prior", given.prior, ("weak", None))
-    check_choice("optimizer", given.optimizer, ("lbfgs", None))
-    check_choice("coupling", given.coupling, ("autoregressive", "coregional"))
-    check_choice("standardize", given.standardize, (True, False))
+@dataclass(frozen=True)
+class Constraint:
+    """What a parameter may be, in words and as a test."""
+
+    wanted: str
+    allows: Callable[[Any], bool]
+
+    def check(self, name: str, value: object) -> None:
+        """Raise ValueError if the value is not allowed."""
+        if not self.allows(value):
+            raise ValueError(f"{name} must be {self.wanted}, got {value!r}")
+
+
+def _one_of(*allowed: Any) -> Constraint:
+    def allows(value: object) -> bool:
+        return any(value is a or (isinstance(value, str) and value == a) for a in allowed)
+
+    return Constraint(f"one of {list(allowed)}", allows)
+
+
+def whole_number(least: int, otherwise: str = "") -> Constraint:
+    """A whole number, not less than ``least``."""
+
+    def allows(value: object) -> bool:
+        return isinstance(value, int | np.integer) and bool(value >= least)
+
+    return Constraint(f"a whole number from {least}{otherwise}", allows)
+
+
+#: Constraints of the parameters that need no other one to be checked.
+CONSTRAINTS = {
+    "inference": _one_of("auto", *SCHEMES),
+    "prior": _one_of("weak", None),
+    "optimizer": _one_of("lbfgs", None),
+    "coupling": _one_of("autoregressive", "coregional"),
+    "standardize": _one_of(True, False),
+    "warm_start": _one_of(True, False),
+    "refine_inducing": _one_of(True, False),
+    "n_restarts": whole_number(0),
+    "max_iter": whole_number(1),
+}
+
+
+def read_options(given: Any, levels: Levels, n_classes: int) -> Options:
+    """The parameters of an estimator as options, for these levels and so many classes."""
+    for name, constraint in CONSTRAINTS.items():
+        constraint.check(name, getattr(given, name))
     if given.label_noise is not None and given.inference == "laplace":
         raise ValueError(
             "label_noise makes a likelihood that is not log-concave, as Laplace needs it; use "
             'inference="ep" or inference="variational" with it'
         )
-    check_count("n_restarts", given.n_restarts, 0)
-    check_count("max_iter", given.max_iter, 1)
-    read_n_tuning(given.n_tuning, levels, 1)
-    check_choice("warm_start", given.warm_start, (True, False))
-    check_choice("refine_inducing", given.refine_inducing, (True, False))
     kernels = _read_kernels(given.kernel, given.coupling, levels)
-    inference: str = given.inference
-    if inference == "auto":
-        inference = "ep" if kernels is None or given.label_noise is not None else "laplace"
     (tol,) = read_numbers("tol", given.tol, 1, "one number from 0")
     if tol < 0.0:
         raise ValueError(f"tol must be one number from 0, got {given.tol!r}")
-    return Settings(
+    inference: str = given.inference
+    if inference == "auto":
+        inference = "ep" if kernels is None or given.label_noise is not None else "laplace"
+    n_processes = len(levels) if kernels is None else len(kernels)
+    return Options(
+        n_levels=len(levels),
+        n_classes=n_classes,
         kernels=kernels,
         rho=_read_rho(given.rho, given.coupling, len(levels)),
         rho_bounds=_read_rho_bounds(given.rho_bounds),
         coupling=given.coupling,
         inference=inference,
-        may_fall_back=given.inference == "auto",
+        may_choose=given.inference == "auto",
         weak_prior=given.prior == "weak",
         optimise=given.optimizer is not None,
+        standardize=bool(given.standardize),
+        refine_inducing=bool(given.refine_inducing),
+        label_noise=_read_label_noise(given.label_noise, len(levels)),
+        n_inducing=_read_n_inducing(given.n_inducing, given.inference, n_processes),
+        n_tuning=_read_n_tuning(given.n_tuning, levels),
         n_restarts=int(given.n_restarts),
         max_iter=int(given.max_iter),
         tol=tol,
         n_jobs=given.n_jobs,
-        refine_inducing=bool(given.refine_inducing),
     )
 
 
-def read_n_inducing(
-    given: Any, inference: str, n_processes: int
-) -> str | int | tuple[int, ...] | None:
-    """As given, if that makes sense."""
+def _read_n_inducing(given: Any, inference: str, n_processes: int) -> Any:
     if given is None or (isinstance(given, str) and given == "auto"):
         return given
-    numbers = list(given) if isinstance(given, Sequence | np.ndarray) else [given]
-    whole = all(isinstance(m, int | np.integer) and m >= 1 for m in numbers)
     several = isinstance(given, Sequence | np.ndarray)
-    if isinstance(given, str) or not whole or (several and len(numbers) != n_processes):
+    numbers = list(given) if several else [given]
+    whole = not isinstance(given, str) and all(map(whole_number(1).allows, numbers))
+    if not whole or (several and len(numbers) != n_processes):
         raise ValueError(
             'n_inducing must be "auto", None, a whole number from 1, or one for each of '
             f"{n_processes} latent processes; got {given!r}"
@@ -80,34 +117,37 @@ def read_n_inducing(
     return tuple(int(m) for m in numbers) if several else int(given)
 
 
-def read_n_tuning(given: Any, levels: Levels, default: int) -> int | tuple[int, ...] | None:
-    """Rows to tune on, in all or of each level; None for all there are."""
+def _read_n_tuning(given: Any, levels: Levels) -> Any:
+    if given is None or (isinstance(given, str) and given == "auto"):
+        return given
+    if not isinstance(given, Mapping):
+        whole_number(1, ', "auto", None or a dictionary of levels').check("n_tuning", given)
+        return int(given)
+    if unknown := [name for name in given if name not in levels]:
+        raise ValueError(
+            f"n_tuning has unknown level {unknown[0]!r}; the levels are {list(levels)}"
+        )
+    for name, count in given.items():
+        whole_number(0).check(f"n_tuning[{name!r}]", count)
+    return tuple(int(given[name]) if name in given else None for name in levels)
+
+
+def _read_label_noise(given: Any, n_levels: int) -> str | tuple[float, ...] | None:
     if given is None:
         return None
-    if isinstance(given, Mapping):
-        if unknown := [name for name in given if name not in levels]:
-            raise ValueError(
-                f"n_tuning has unknown level {unknown[0]!r}; the levels are {list(levels)}"
-            )
-        return tuple(n_tuning_of(name, given, default) for name in levels)
-    return n_tuning_of(None, given, default)
-
-
-def n_tuning_of(name: Any, given: Any, default: int) -> int:
-    """Rows of a level to tune on, at most."""
-    if isinstance(given, Mapping):
-        count = given.get(name, default)
-        check_count(f"n_tuning[{name!r}]", count, 0)
-        return int(count)
-    if isinstance(given, str) and given == "auto":
-        return default
-    check_count("n_tuning", given, 1, ', "auto", None or a dictionary of levels')
-    return int(given)
+    if isinstance(given, str):
+        _one_of("fidelity", "annotator", None).check("label_noise", given)
+        return given
+    wanted = f"one flip rate per level, each from 0 to below 0.5: {n_levels} numbers"
+    rates = read_numbers("label_noise", given, n_levels, wanted)
+    if not all(0.0 <= rate < 0.5 for rate in rates):
+        raise ValueError(f"label_noise must be {wanted}; got {given!r}")
+    return rates
 
 
 def _read_rho(given: Any, coupling: str, n_levels: int) -> tuple[float, ...]:
     steps = n_levels - 1
-    wanted = f"one number, or one a step between levels, {steps} for {n_levels} levels"
+    wanted = f"one number, or one per step between levels, {steps} for {n_levels} levels"
     rho = read_numbers("rho", given, None, wanted)
     if len(rho) == 1:
         return rho * steps
@@ -127,7 +167,7 @@ def _read_rho_bounds(given: Any) -> tuple[float, float] | str:
 
 
 def _read_kernels(given: Any, coupling: str, levels: Levels) -> tuple[Kernel, ...] | None:
-    """One kernel a latent process, or None where they are to be learnt."""
+    """One kernel per latent process, or None where they are to be learnt."""
     if isinstance(given, str):
         if given == "auto":
             return None
@@ -144,59 +184,9 @@ def _read_kernels(given: Any, coupling: str, levels: Levels) -> tuple[Kernel, ..
     if not kernels or (coupling == "autoregressive" and len(kernels) != len(levels)):
         raise ValueError(
             f"kernel is a list of {len(kernels)}, but there are {len(levels)} levels "
-            f"{list(levels)}; give one kernel a level, or a single kernel"
+            f"{list(levels)}; give one kernel per level, or a single kernel"
         )
     return kernels
-
-
-def make_likelihood(
-    label_noise: Any,
-    y: Array,
-    weight: Array,
-    level: NDArray[np.intp],
-    group: NDArray[np.intp],
-    n_levels: int,
-) -> Likelihood:
-    """The likelihood of labels -1 and +1 with the noise that is assumed.
-
-    ``group`` says who gave each label, -1 where that is not known.
-    """
-    if label_noise is None:
-        return Logit(y, weight)
-    if isinstance(label_noise, str):
-        check_choice("label_noise", label_noise, ("fidelity", "annotator", None))
-        if label_noise == "fidelity":
-            rate = np.full(n_levels, 0.2)
-            rate[-1] = 0.0
-            return NoisyLogit.from_flip_rates(y, weight, level, rate, rate > 0.0)
-        if group.min() < 0:
-            raise ValueError(
-                'label_noise="annotator" needs to know who gave each label; '
-                "pass fit(..., annotator=...)"
-            )
-        # Annotators of the top level form a group of their own that never errs.
-        trusted = (level == n_levels - 1) & (n_levels > 1)
-        rates = np.append(np.full(group.max() + 1, 0.8), 1.0)
-        index = np.where(trusted, len(rates) - 1, group)
-        free = (rates < 1.0) & np.isin(np.arange(len(rates)), index)
-        return NoisyLogit(y, weight, index, rates, rates.copy(), free)
-    wanted = f"one flip rate a level, each from 0 to below 0.5: {n_levels} numbers"
-    rate = np.array(read_numbers("label_noise", label_noise, n_levels, wanted))
-    if not ((rate >= 0.0) & (rate < 0.5)).all():
-        raise ValueError(f"label_noise must be {wanted}; got {label_noise!r}")
-    return NoisyLogit.from_flip_rates(y, weight, level, rate)
-
-
-def check_choice(name: str, value: object, allowed: tuple[Any, ...]) -> None:
-    """Complain about a value that is none of those allowed."""
-    if not any(value is a or (isinstance(value, str) and value == a) for a in allowed):
-        raise ValueError(f"{name} must be one of {list(allowed)}, got {value!r}")
-
-
-def check_count(name: str, value: object, least: int, otherwise: str = "") -> None:
-    """Complain about what is not a whole number from ``least``."""
-    if not isinstance(value, int | np.integer) or value < least:
-        raise ValueError(f"{name} must be a whole number from {least}{otherwise}, got {value!r}")
 
 
 def read_numbers(name: str, value: object, size: int | None, wanted: str) -> tuple[float, ...]:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from polyfid.estimator.inputs import FidelityColumn
+from polyfid.estimator.fitted import FittedModel
+from polyfid.estimator.inputs import FidelityColumn, FitInfo
+from polyfid.estimator.parameters import read_options
 from polyfid.inference import SCHEMES
 from polyfid.learning.mixture import Member, Mixture
 
 #: A file with more levels or features than this is damaged, or made to do harm.
 MAX_LEVELS, MAX_FEATURES = 1000, 10_000_000
+
+Estimator = TypeVar("Estimator")
 
 
 @dataclass(frozen=True)
@@ -151,3 +155,69 @@ def _check_member(member: Member, n_levels: int) -> None:
         raise ValueError(f"{len(fit.theta)} hyper-parameters have {len(fit.theta_names)} names")
     if fit.optimum is not None and not fit.optimum.climbs:
         raise ValueError("an optimum has no climb")
+
+
+def state_of(estimator: Any, model: FittedModel) -> ClassifierState:
+    """All that a file has to hold of an estimator with this model."""
+    cls = type(estimator)
+    if (cls.__module__, cls.__name__) != (
+        "polyfid.estimator.classifier",
+        "MultiFidelityClassifier",
+    ):
+        raise TypeError(
+            f"a model file holds a MultiFidelityClassifier, and {cls.__name__} may be "
+            "more than that; use joblib.dump"
+        )
+    info = model.info
+    parameters = estimator.get_params(deep=False)
+    if not _keeps_random_state(estimator):
+        parameters["random_state"] = None
+    if not isinstance(estimator.levels, list | tuple | None):
+        parameters["levels"] = info.levels  # what it held in the end
+    return ClassifierState(
+        parameters,
+        info.classes,
+        info.levels,
+        info.annotators,
+        list(model.mixtures),
+        info.column,
+        info.n_features,
+        info.feature_names,
+        info.counts,
+        list(info.notes),
+        info.plan,
+    )
+
+
+def about(estimator: Any, model: FittedModel) -> dict[str, Any]:
+    """What the header of a file says about the model."""
+    header = state_of(estimator, model).about()
+    if not _keeps_random_state(estimator):
+        kind = type(estimator.random_state).__name__
+        header["note"] = f"random_state was a {kind}, and is None in the file"
+    return header
+
+
+def restore(cls: type[Estimator], state: Any) -> tuple[Estimator, FittedModel]:
+    """An estimator with the parameters of a state, and its model, if its parts belong together."""
+    if not isinstance(state, ClassifierState):
+        raise TypeError(f"a classifier cannot be made of a {type(state).__name__}")
+    state.check()
+    estimator = cls(**state.parameters)
+    info = FitInfo(
+        state.classes,
+        state.levels,
+        state.annotators,
+        state.counts,
+        state.n_features,
+        state.feature_names,
+        state.column,
+        state.plan,
+        tuple(state.notes),
+    )
+    options = read_options(estimator, state.levels, len(state.classes))
+    return estimator, FittedModel(info, options, tuple(state.mixtures))
+
+
+def _keeps_random_state(estimator: Any) -> bool:
+    return estimator.random_state is None or isinstance(estimator.random_state, int | np.integer)

@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from polyfid.estimator.inputs import FitInfo
 from polyfid.kernels import Kernel
-from polyfid.learning.mixture import Mixture
-from polyfid.learning.model import BinaryFit
+from polyfid.learning.fit import GIVEN
+from polyfid.learning.mixture import BinaryFit, Mixture
 from polyfid.model.likelihoods import NoisyLogit
 from polyfid.model.prior import Prior
+from polyfid.rows.survey import Levels
 
 _INFERENCE = {"laplace": "Laplace", "ep": "expectation propagation", "variational": "variational"}
 
@@ -71,18 +73,18 @@ class LearntStructure:
 
 @dataclass(frozen=True)
 class FitReport:
-    """The story of a fit; ``print`` it, or let a notebook show it.
+    """What happened in a fit; ``print`` it, or let a notebook show it.
 
     Attributes
     ----------
     counts : array of shape (n_levels, n_classes)
         Rows of each level and class.
     converged : bool
-        Inference and tuning both did.
+        Inference and tuning both did, of all structures that were averaged.
     problems : tuple of str
         What did not converge, with figures.
     notes : tuple of str
-        What was unusual about the data.
+        What was unusual about the data or the fit.
     lines : tuple of (str, str)
         What is printed: a heading and its text.
 
@@ -103,31 +105,25 @@ class FitReport:
     lines: tuple[tuple[str, str], ...]
 
     @classmethod
-    def of(
-        cls,
-        mixtures: Sequence[Mixture],
-        levels: tuple[Any, ...],
-        classes: NDArray[Any],
-        counts: NDArray[np.intp],
-        notes: Sequence[str],
-        feature_names: Sequence[str] | None,
-        plan: str = "",
-    ) -> FitReport:
-        """The report of a fit, or of one fit a class."""
-        lines = [("levels" if len(levels) > 1 else "data", _levels(counts, levels, classes))]
+    def of(cls, info: FitInfo, mixtures: Sequence[Mixture]) -> FitReport:
+        """The report of a fit, with one mixture for two classes or one per class."""
+        levels = info.levels
+        names = None if info.feature_names is None else info.feature_names.tolist()
+        counts = _levels(info.counts, levels, info.classes)
+        lines = [("levels" if len(levels) > 1 else "data", counts)]
         problems: list[str] = []
         for k, mixture in enumerate(mixtures):
-            who = "" if len(mixtures) == 1 else f"class {classes[k]}: "
+            who = "" if len(mixtures) == 1 else f"class {info.classes[k]}: "
             fit = mixture.best.fit
-            story = _structures(mixture) + _story(fit, levels, feature_names)
-            story.append(("inference", f"{_INFERENCE[fit.scheme]}, {fit.inference}"))
-            lines += [(who + head, text) for head, text in story]
-            problems += [who + p for p in _problems(fit)]
-        if plan:
-            lines.append(("size", plan))
-        lines += [("note", n) for n in notes]
+            own = _structures(mixture) + _describe(fit, levels, names)
+            own.append(("inference", f"{_INFERENCE[fit.scheme]}, {fit.inference}"))
+            lines += [(who + head, text) for head, text in own]
+            problems += [who + p for p in _problems(mixture)]
+        if info.plan:
+            lines.append(("size", info.plan))
+        lines += [("note", n) for n in info.notes]
         lines += [("warning", p) for p in problems]
-        return cls(counts, not problems, tuple(problems), tuple(notes), tuple(lines))
+        return cls(info.counts, not problems, tuple(problems), info.notes, tuple(lines))
 
     def __str__(self) -> str:
         width = max(len(head) for head, _ in self.lines) + 2
@@ -151,7 +147,7 @@ class FitReport:
         return self.to_html()
 
 
-def _levels(counts: NDArray[np.intp], levels: tuple[Any, ...], classes: NDArray[Any]) -> str:
+def _levels(counts: NDArray[np.intp], levels: Levels, classes: NDArray[Any]) -> str:
     def one(row: NDArray[np.intp]) -> str:
         shown = ", ".join(f"{c}: {n}" for c, n in zip(classes, row, strict=True))
         return f"{row.sum()} row{'s' * int(row.sum() != 1)} ({shown})"
@@ -163,14 +159,17 @@ def _levels(counts: NDArray[np.intp], levels: tuple[Any, ...], classes: NDArray[
 
 
 def _structures(mixture: Mixture) -> list[tuple[str, str]]:
-    if len(mixture.members) == 1 and np.isnan(mixture.best.log_evidence):
+    best = mixture.best
+    if best.name == GIVEN:
         return []
     words = "\n".join(f"{m.weight:4.0%}  {m.name}" for m in mixture.members)
+    if best.fit.sparse is not None:
+        return [("structures", words + "\n(with inducing points only the leading one is kept)")]
     return [("structures", words + "\n(what follows is of the first)")]
 
 
-def _story(
-    fit: BinaryFit, levels: tuple[Any, ...], feature_names: Sequence[str] | None
+def _describe(
+    fit: BinaryFit, levels: Levels, feature_names: Sequence[str] | None
 ) -> list[tuple[str, str]]:
     lines = []
     prior = fit.prior
@@ -209,7 +208,7 @@ def _story(
     return lines
 
 
-def _processes(prior: Prior, levels: tuple[Any, ...]) -> list[str]:
+def _processes(prior: Prior, levels: Levels) -> list[str]:
     """Names of the latent processes and what they stand for."""
     if not hasattr(prior, "rho"):
         return list(prior.process_names)
@@ -226,11 +225,13 @@ def _correlation(fit: BinaryFit, t: int) -> float:
     return float(joint / np.sqrt(((below**2) @ variances) * ((above**2) @ variances)))
 
 
-def _noise(likelihood: NoisyLogit, levels: tuple[Any, ...]) -> str:
-    if likelihood.symmetric:
+def _noise(likelihood: NoisyLogit, levels: Levels) -> str:
+    free = likelihood.free
+    if likelihood.symmetric or (not free.any() and len(free) == len(levels)):
         rates = zip(levels, 1.0 - likelihood.sensitivity, strict=True)
         return "labels flipped: " + ", ".join(f"{name} {rate:.1%}" for name, rate in rates)
-    free = likelihood.free
+    if not free.any():
+        return "none: all labels are of the top level"
     return (
         f"{free.sum()} annotators, sensitivity {likelihood.sensitivity[free].min():.2f} to "
         f"{likelihood.sensitivity[free].max():.2f}, specificity "
@@ -238,18 +239,28 @@ def _noise(likelihood: NoisyLogit, levels: tuple[Any, ...]) -> str:
     )
 
 
-def _problems(fit: BinaryFit) -> list[str]:
+def _problems(mixture: Mixture) -> list[str]:
+    """What did not converge, of all structures that carry weight; figures of the heaviest one."""
+    fits = [member.fit for member in mixture.members]
+    stuck = [f for f in fits if not f.inference.converged]
+    short = [f.optimum for f in fits if f.optimum is not None and not f.optimum.converged]
     problems = []
-    if not fit.inference.converged:
-        other = "laplace" if fit.likelihood.log_concave else "ep"
-        other = f'inference="{other}", or ' if other != fit.scheme else ""
+    if stuck:
+        other = "laplace" if stuck[0].likelihood.log_concave else "ep"
+        other = f'inference="{other}", or ' if other != stuck[0].scheme else ""
         problems.append(
-            f"inference did not converge at the final hyper-parameters ({fit.inference}; the "
-            "distance is in posterior standard deviations of the latent values, and a small one "
-            f"does little harm); try {other}kernel bounds that keep scales smaller"
+            f"inference did not converge at the final hyper-parameters{_share(stuck, fits)} "
+            f"({stuck[0].inference}; the distance is in posterior standard deviations of the "
+            f"latent values, and a small one does little harm); try {other}kernel bounds that "
+            "keep scales smaller"
         )
-    if fit.optimum is not None and not fit.optimum.converged:
+    if short:
         problems.append(
-            f"tuning stopped early ({fit.optimum.best.message}); raise max_iter or n_restarts"
+            f"tuning stopped early{_share(short, fits)} ({short[0].best.message}); raise max_iter "
+            "or n_restarts"
         )
     return problems
+
+
+def _share(some: Sequence[Any], fits: Sequence[BinaryFit]) -> str:
+    return "" if len(fits) == 1 else f" for {len(some)} of {len(fits)} structures"

@@ -1,4 +1,4 @@
-"""Hyper-parameters: priors on them, bounds, starts and the climb to the best evidence."""
+"""The climb to the hyper-parameters of the best evidence, from several starts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _REFUSED = 1e25
 
 
 class Objective(Protocol):
-    """What is climbed: an evidence, exact or a bound, and where its evaluations start from."""
+    """A function to climb: an evidence, exact or a bound; ``warm`` is where inference starts."""
 
     warm: Any
 
@@ -199,9 +199,13 @@ class _Climber:
             first = None
             return price / unit, slope / unit
 
+        arrived = False
+
         def watch(intermediate_result: Any) -> None:
+            nonlocal arrived
             at = intermediate_result
             if known is not None and _arrived(at.x, -at.fun * unit, known):
+                arrived = True
                 raise StopIteration
 
         result = minimize(
@@ -219,15 +223,10 @@ class _Climber:
             },
         )
         price = float(result.fun) * unit
-        return Climb(
-            start,
-            result.x,
-            -price,
-            count,
-            bool(result.success and price < _REFUSED),
-            str(result.message),
-            failures,
-        )
+        converged, message = bool(result.success and price < _REFUSED), str(result.message)
+        if arrived and known is not None:
+            converged, message = known.converged, "arrived where another climb ended"
+        return Climb(start, result.x, -price, count, converged, message, failures)
 
     def resume(self, heat: Climb, max_iter: int, known: Climb | None = None) -> Climb:
         if heat.converged or max_iter <= 0:

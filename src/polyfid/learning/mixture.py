@@ -1,4 +1,4 @@
-"""Several fitted models of the same rows, averaged: the predictions of all, each by its weight."""
+"""Fitted models of one class, and the average of several: what predictions are made from."""
 
 from __future__ import annotations
 
@@ -8,22 +8,77 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from polyfid.arrays import Array
-from polyfid.learning.model import BinaryFit
+from polyfid.arrays import Array, Indices
+from polyfid.inference import SCHEMES, Report
+from polyfid.inference.linalg import suitable_threads
+from polyfid.inference.posterior import Posterior
+from polyfid.inference.sparse_posterior import SparsePosterior
+from polyfid.learning.climb import Optimum
+from polyfid.learning.evidence import Evidence, Value
+from polyfid.learning.sparse_evidence import SparseEvidence
 from polyfid.model.features import FeatureMap
+from polyfid.model.likelihoods import Likelihood
 from polyfid.model.logistic import expected_sigmoid, log_expected_sigmoid
+from polyfid.model.prior import Prior
 from polyfid.rows import Points
+from polyfid.rows.source import LabelledPoints
 
-Levels = NDArray[np.intp]
 #: Mean and variance of each member, (n,) each.
 Moments = list[tuple[Array, Array]]
 
 
 @dataclass(frozen=True)
-class Member:
-    """A fitted model, the features it sees, and its weight among others.
+class BinaryFit:
+    """A fitted model of one class against the rest.
 
-    ``log_evidence`` has hyper-parameters integrated out, unlike that of the fit.
+    ``inference`` and ``optimum`` say how inference and tuning went; ``optimum`` is None where
+    hyper-parameters were kept as given. ``tuned_on`` is the number of rows of the tuning.
+    """
+
+    posterior: Posterior | SparsePosterior
+    likelihood: Likelihood
+    log_evidence: float
+    inference: Report
+    optimum: Optimum | None
+    theta_names: tuple[str, ...]
+    tuned_on: int
+    scheme: str
+
+    @property
+    def prior(self) -> Prior:
+        return self.posterior.prior
+
+    @property
+    def sparse(self) -> SparsePosterior | None:
+        """The posterior, if it has inducing points."""
+        return self.posterior if isinstance(self.posterior, SparsePosterior) else None
+
+    @property
+    def theta(self) -> Array:
+        return np.concatenate([self.prior.theta, self.likelihood.theta])
+
+    def evaluate(self, theta: Array, gradient: bool) -> Value:
+        """The log evidence of other hyper-parameters.
+
+        A sparse fit has kept some rows that stand for all, so that it is an estimate then.
+        """
+        points = self.posterior.points
+        evidence: Evidence | SparseEvidence
+        if self.sparse is None:
+            evidence = Evidence(self.prior, self.likelihood, points, SCHEMES[self.scheme])
+        else:
+            rows = LabelledPoints(points, self.likelihood)
+            evidence = SparseEvidence(self.prior, rows, self.sparse.inducing)
+        with suitable_threads(len(points)):
+            return evidence(theta, gradient)
+
+
+@dataclass(frozen=True)
+class Member:
+    """A fitted model, its features, and its weight in an average.
+
+    ``log_evidence`` has the hyper-parameters integrated out, unlike that of the fit; it is NaN for
+    a structure that was not compared with others.
     """
 
     name: str
@@ -47,14 +102,14 @@ class Mixture:
     def weights(self) -> Array:
         return np.array([m.weight for m in self.members])
 
-    def probabilities(self, x: Array, level: Levels) -> tuple[Array, Array]:
+    def probabilities(self, x: Array, level: Indices) -> tuple[Array, Array]:
         """Of the negative and of the positive class, (n,) each, the smaller one to full accuracy.
 
         They sum to one, and the larger one is that with the larger mixture of tails.
         """
         return self._probabilities(self._moments(x, level))
 
-    def probabilities_and_moments(self, x: Array, level: Levels) -> tuple[Array, ...]:
+    def probabilities_and_moments(self, x: Array, level: Indices) -> tuple[Array, ...]:
         """What `probabilities` and `mean_and_variance` give, four arrays, at the price of one."""
         moments = self._moments(x, level)
         return *self._probabilities(moments), *self._mean_and_variance(moments)
@@ -72,7 +127,7 @@ class Mixture:
         small = np.minimum(up, down)
         return np.where(upper, small, 1.0 - small), np.where(upper, 1.0 - small, small)
 
-    def log_probabilities(self, x: Array, level: Levels) -> tuple[Array, Array]:
+    def log_probabilities(self, x: Array, level: Indices) -> tuple[Array, Array]:
         """Logarithms of `probabilities`, accurate where one is tiny."""
         moments = self._moments(x, level)
         with np.errstate(divide="ignore"):
@@ -85,7 +140,7 @@ class Mixture:
         )
         return np.asarray(down), np.asarray(up)
 
-    def positive(self, x: Array, level: Levels) -> NDArray[np.bool_]:
+    def positive(self, x: Array, level: Indices) -> NDArray[np.bool_]:
         """Where the positive class is the more probable one."""
         if len(self.members) == 1:
             # Over one half exactly where the latent mean is positive: no variance is needed.
@@ -94,7 +149,7 @@ class Mixture:
         down, up = self.probabilities(x, level)
         return np.asarray(up > down)
 
-    def mean_and_variance(self, x: Array, level: Levels) -> tuple[Array, Array]:
+    def mean_and_variance(self, x: Array, level: Indices) -> tuple[Array, Array]:
         """Mean and variance of the mixture of latent posteriors, (n,) each."""
         return self._mean_and_variance(self._moments(x, level))
 
@@ -105,7 +160,7 @@ class Mixture:
         mean = self.weights @ means
         return mean, self.weights @ (variances + np.square(means - mean))
 
-    def mean_and_covariance(self, x: Array, level: Levels) -> tuple[Array, Array]:
+    def mean_and_covariance(self, x: Array, level: Indices) -> tuple[Array, Array]:
         """Mean (n,) and joint covariance (n, n) of the mixture of latent posteriors."""
         parts = [
             m.fit.posterior.mean_and_covariance(self._points(m, x, level)) for m in self.members
@@ -116,7 +171,7 @@ class Mixture:
             covariance += weight * (c + np.outer(m - mean, m - mean))
         return mean, covariance
 
-    def sample(self, x: Array, level: Levels, n_samples: int, rng: np.random.RandomState) -> Array:
+    def sample(self, x: Array, level: Indices, n_samples: int, rng: np.random.RandomState) -> Array:
         """Joint samples of the latent function, (n, n_samples), members drawn by weight."""
         if len(self.members) == 1:
             return self.best.fit.posterior.sample(self._points(self.best, x, level), n_samples, rng)
@@ -128,9 +183,9 @@ class Mixture:
             samples[:, columns] = member.fit.posterior.sample(points, len(columns), rng)
         return samples
 
-    def _moments(self, x: Array, level: Levels) -> Moments:
+    def _moments(self, x: Array, level: Indices) -> Moments:
         return [m.fit.posterior.mean_and_variance(self._points(m, x, level)) for m in self.members]
 
     @staticmethod
-    def _points(member: Member, x: Array, level: Levels) -> Points:
+    def _points(member: Member, x: Array, level: Indices) -> Points:
         return Points(np.ascontiguousarray(member.features(x)), level)

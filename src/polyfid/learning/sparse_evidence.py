@@ -12,13 +12,13 @@ from polyfid.inference import SCHEMES
 from polyfid.inference.gradient import GradientSums, GradientView, block_gradient, process_gradients
 from polyfid.inference.inducing import Basis, Inducing, MovableBasis
 from polyfid.inference.passes import Sums, View, block_sums
-from polyfid.inference.sources import Rows
 from polyfid.inference.sparse_belief import SparseBelief
 from polyfid.inference.sparse_loop import SparseFixed, run
 from polyfid.learning.evidence import Parametrised, Value
 from polyfid.model.likelihoods import Likelihood
 from polyfid.model.prior import Prior
 from polyfid.rows import Points
+from polyfid.rows.source import View as RowsView
 
 
 @dataclass(frozen=True)
@@ -63,9 +63,9 @@ class SparseEvidence(Parametrised):
     >>> from polyfid.kernels import RBF
     >>> from polyfid.model.likelihoods import Logit
     >>> from polyfid.model.prior import Autoregressive
-    >>> from polyfid.inference.sources import MemoryRows
+    >>> from polyfid.rows.source import LabelledPoints
     >>> points = Points(np.arange(4.0)[:, None], np.zeros(4, dtype=int))
-    >>> rows = MemoryRows(points, Logit(np.array([-1.0, -1.0, 1.0, 1.0]), np.ones(4)))
+    >>> rows = LabelledPoints(points, Logit(np.array([-1.0, -1.0, 1.0, 1.0]), np.ones(4)))
     >>> evidence = SparseEvidence(Autoregressive((RBF(),)), rows, Inducing((points.x[::3],)))
     >>> round(evidence(evidence.theta).value, 3)
     -2.76
@@ -76,7 +76,7 @@ class SparseEvidence(Parametrised):
     def __init__(
         self,
         prior: Prior,
-        rows: Rows,
+        rows: RowsView,
         inducing: Inducing,
         tol: float = 1e-4,
         max_iter: int = 100,
@@ -140,9 +140,9 @@ class MovableEvidence(SparseEvidence):
     >>> from polyfid.kernels import RBF
     >>> from polyfid.model.likelihoods import Logit
     >>> from polyfid.model.prior import Autoregressive
-    >>> from polyfid.inference.sources import MemoryRows
+    >>> from polyfid.rows.source import LabelledPoints
     >>> points = Points(np.arange(4.0)[:, None], np.zeros(4, dtype=int))
-    >>> rows = MemoryRows(points, Logit(np.array([-1.0, -1.0, 1.0, 1.0]), np.ones(4)))
+    >>> rows = LabelledPoints(points, Logit(np.array([-1.0, -1.0, 1.0, 1.0]), np.ones(4)))
     >>> evidence = MovableEvidence(Autoregressive((RBF(),)), rows, Inducing((points.x[::3],)))
     >>> evidence(evidence.theta).gradient.round(2)  # of the length-scale, and of both points
     array([ 0.07,  0.11, -0.11])

@@ -68,7 +68,7 @@ CLASSES = {
     # learning
     "Climb": "polyfid.learning.climb:Climb",
     "Optimum": "polyfid.learning.climb:Optimum",
-    "BinaryFit": "polyfid.learning.model:BinaryFit",
+    "BinaryFit": "polyfid.learning.mixture:BinaryFit",
     "Member": "polyfid.learning.mixture:Member",
     "Mixture": "polyfid.learning.mixture:Mixture",
     # the estimator and tables

@@ -1,5 +1,5 @@
 """Rows of data and where they are."""
 
-from polyfid.rows.rows import Points
+from polyfid.rows.rows import Points, Rows
 
-__all__ = ["Points"]
+__all__ = ["Points", "Rows"]

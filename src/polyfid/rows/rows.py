@@ -1,13 +1,12 @@
-"""Rows: points at levels of fidelity."""
+"""Rows: points at levels of fidelity, with or without labels."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from polyfid.arrays import Array
+from polyfid.arrays import Array, Indices, sort_rows
 
 
 @dataclass(frozen=True)
@@ -15,7 +14,7 @@ class Points:
     """Points sorted by level: ``x`` (n, d) and ``level`` (n,) from 0, the least trusted."""
 
     x: Array
-    level: NDArray[np.intp]
+    level: Indices
 
     def __len__(self) -> int:
         return len(self.x)
@@ -29,7 +28,107 @@ class Points:
         ]
 
     @staticmethod
-    def sort(x: Array, level: NDArray[np.intp]) -> tuple[Points, NDArray[np.intp]]:
+    def sort(x: Array, level: Indices) -> tuple[Points, Indices]:
         """Points in order of level, and the order (rows of the same level keep theirs)."""
         order = np.argsort(level, kind="stable")
         return Points(np.ascontiguousarray(x[order]), level[order]), order
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Labelled rows, all in numbers and sorted by level.
+
+    Attributes
+    ----------
+    x : ndarray of shape (n, d)
+        Features as the user gave them.
+    level : ndarray of shape (n,)
+        From 0, the least trusted.
+    y : ndarray of shape (n,)
+        Class, from 0.
+    weight : ndarray of shape (n,)
+        How many repetitions of the row it stands for.
+    annotator : ndarray of shape (n,)
+        Who gave the label, from 0; -1 where nobody is named.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> twice = Rows.of([[1.0], [0.0], [1.0]], level=[1, 0, 1], y=[0, 1, 0]).merged()
+    >>> twice.x.tolist(), twice.y.tolist(), twice.weight.tolist()
+    ([[0.0], [1.0]], [1, 0], [1.0, 2.0])
+    """
+
+    x: Array
+    level: Indices
+    y: Indices
+    weight: Array
+    annotator: Indices
+
+    @classmethod
+    def of(
+        cls,
+        x: object,
+        level: object,
+        y: object,
+        weight: object = None,
+        annotator: object = None,
+    ) -> Rows:
+        """Rows in any order, which are sorted; those of the same level keep their order."""
+        level = np.asarray(level, dtype=np.intp)
+        n = len(level)
+        return cls(
+            np.asarray(x, dtype=float),
+            level,
+            np.asarray(y, dtype=np.intp),
+            np.ones(n) if weight is None else np.asarray(weight, dtype=float),
+            np.full(n, -1) if annotator is None else np.asarray(annotator, dtype=np.intp),
+        ).take(np.argsort(level, kind="stable"))
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def take(self, index: Indices) -> Rows:
+        """The rows with these numbers."""
+        return Rows(*(getattr(self, name)[index] for name in self.__dataclass_fields__))
+
+    def merged(self, tell_apart: bool = False) -> Rows:
+        """Rows in an order of their own, equal ones as one row with the sum of their weights.
+
+        So a fit depends neither on the order of the rows nor on how repetitions are written.
+        ``tell_apart`` keeps equal rows as they are, for kernels that give each its own noise.
+        """
+        order, starts = sort_rows(self.level, *self.x.T, self.y, self.annotator)
+        if tell_apart:
+            starts = np.arange(len(order))
+        weight = np.add.reduceat(self.weight[order], starts)
+        return replace(self.take(order[starts]), weight=weight)
+
+    def sample(self, size: int | tuple[int, ...] | None, rng: np.random.RandomState) -> Rows:
+        """At most so many rows in all, or of each level; the rows themselves if they are few.
+
+        Small levels are whole, and of every level there are some.
+        """
+        if size is None:
+            return self
+        counts = np.bincount(self.level)
+        if isinstance(size, int):
+            quotas = _share_out(counts, size)
+        else:
+            quotas = np.minimum(counts, size[: len(counts)])
+        if (quotas >= counts).all():
+            return self
+        chosen = [
+            rng.permutation(np.flatnonzero(self.level == t))[: quotas[t]]
+            for t in np.argsort(counts, kind="stable")
+        ]
+        return self.take(np.sort(np.concatenate(chosen)))
+
+
+def _share_out(counts: Indices, size: int) -> Indices:
+    """Rows of each level: what small levels leave unused goes to the larger ones."""
+    quotas, room = np.zeros_like(counts), size
+    for rank, t in enumerate(np.argsort(counts, kind="stable")):
+        quotas[t] = min(counts[t], room // (len(counts) - rank))
+        room -= quotas[t]
+    return quotas

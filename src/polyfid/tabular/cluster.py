@@ -17,6 +17,7 @@ from dask.delayed import delayed
 
 from polyfid import distributed
 from polyfid.estimator.classifier import MultiFidelityClassifier
+from polyfid.learning.progress import Callback
 from polyfid.tabular.spool import Spool
 
 
@@ -25,6 +26,7 @@ def fit_on_cluster(
     spool: Spool,
     client: Any,
     checkpoint: str | os.PathLike[str] | None,
+    callback: Callback | None = None,
 ) -> None:
     """Fit to the rows of a spool, of which each worker reads blocks from the folder."""
     blind = [who for who, sees in client.run(_is_there, str(spool.folder)).items() if not sees]
@@ -48,6 +50,7 @@ def fit_on_cluster(
         _array(spool, "weight", np.dtype(float)) if spool.weighted else None,
         client=client,
         checkpoint=checkpoint,
+        callback=callback,
     )
 
 

@@ -13,6 +13,7 @@ from sklearn.base import clone
 
 from polyfid import model_files as persistence
 from polyfid.estimator.classifier import MultiFidelityClassifier
+from polyfid.learning.progress import Callback
 from polyfid.tables.column import Missing
 from polyfid.tables.files import Found, LabelledFiles
 from polyfid.tables.roles import Roles
@@ -32,9 +33,7 @@ def own_copy(
     """A classifier to fit that is as the user's."""
     if classifier is None:
         return MultiFidelityClassifier(random_state=0, levels=levels)
-    model = clone(classifier).set_params(levels=levels)
-    if classifier._on_step is not None:
-        model._on_step = classifier._on_step
+    model: MultiFidelityClassifier = clone(classifier).set_params(levels=levels)
     return model
 
 
@@ -51,6 +50,7 @@ def fit_files(
     client: Any,
     say: Callable[[str], None] | None,
     step: Step | None,
+    callback: Callback | None,
     **csv: Any,
 ) -> tuple[Found, MultiFidelityClassifier]:
     """What the files hold, and the classifier fitted to them; see `TableModel.fit_files`."""
@@ -73,11 +73,11 @@ def fit_files(
         numbers.write(labelled.numbers(found, _named(step, "Writing numbers")))
         with _warm(model):
             if client is None:
-                model.fit_blocks(numbers.blocks(), checkpoint=checkpoint)
+                model.fit_blocks(numbers.blocks(), checkpoint=checkpoint, callback=callback)
             else:
                 from polyfid.tabular.cluster import fit_on_cluster
 
-                fit_on_cluster(model, numbers, client, checkpoint)
+                fit_on_cluster(model, numbers, client, checkpoint, callback)
     if checkpoint is not None:
         Path(checkpoint).unlink(missing_ok=True)
     return found, model
@@ -98,7 +98,6 @@ def _warm(model: MultiFidelityClassifier) -> Any:
         yield
     finally:
         model.set_params(warm_start=before)
-        model.__dict__.pop("_on_step", None)
 
 
 def resumed(
@@ -118,8 +117,6 @@ def resumed(
     if other is not None:
         raise ValueError(f"{name} is the checkpoint of another fit, with other {other}; {advice}")
     saved.set_params(**{name: getattr(model, name) for name in _OF_A_RUN})
-    if model._on_step is not None:
-        saved._on_step = model._on_step
     return saved
 
 

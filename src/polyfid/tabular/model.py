@@ -15,6 +15,7 @@ from sklearn.base import clone
 
 from polyfid import model_files as persistence
 from polyfid.estimator.classifier import MultiFidelityClassifier
+from polyfid.learning.progress import Callback
 from polyfid.tables import LabelledTable, Origin, Recipe, Roles, iter_blocks, read_table
 from polyfid.tables.column import Missing
 from polyfid.tables.errors import no_column
@@ -70,6 +71,7 @@ class TableModel:
         table: LabelledTable,
         classifier: MultiFidelityClassifier | None = None,
         missing: Missing = "error",
+        callback: Callback | None = None,
     ) -> TableModel:
         """The model of labelled rows.
 
@@ -80,15 +82,15 @@ class TableModel:
             A copy is fitted; one with ``random_state=0`` by default.
         missing : {"error", "median", "indicator"}
             What to do about missing values; see `Recipe.learn`.
+        callback : callable, optional
+            As in `MultiFidelityClassifier.fit`.
         """
         recipe = Recipe.learn(table.features, categorical=table.roles.categorical, missing=missing)
         model = own_copy(classifier, table.levels)
         _check_classes(table)
         x = _named(recipe(table.features), recipe)
-        try:
-            model.fit(x, table.label, fidelity=table.fidelity, sample_weight=table.weight)
-        finally:
-            model.__dict__.pop("_on_step", None)
+        given = {"fidelity": table.fidelity, "sample_weight": table.weight}
+        model.fit(x, table.label, **given, callback=callback)
         return cls(recipe, model, table.roles, table)
 
     @classmethod
@@ -106,6 +108,7 @@ class TableModel:
         client: Any = None,
         say: Callable[[str], None] | None = None,
         step: Step | None = None,
+        callback: Callback | None = None,
         **csv: Any,
     ) -> TableModel:
         """The model of labelled rows in files, which may be larger than memory.
@@ -135,6 +138,8 @@ class TableModel:
             Takes sentences about what is done.
         step : callable, optional
             Takes the stage of the work, the rows done, and how many there are if that is known.
+        callback : callable, optional
+            As in `MultiFidelityClassifier.fit_blocks`.
 
         Examples
         --------
@@ -167,6 +172,7 @@ class TableModel:
             client=client,
             say=say,
             step=step,
+            callback=callback,
             **csv,
         )
         return cls(found.recipe, model, found.roles)

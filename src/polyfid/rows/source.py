@@ -1,0 +1,228 @@
+"""Where the rows of a fit are: in memory or in blocks that every pass reads again.
+
+A source hands out a sample of its rows and adds up a function of all of them. A model of one class
+gets its own view of a source: points in place of features, a likelihood in place of labels.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Protocol, Self, TypeVar
+
+import joblib
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+from polyfid.arrays import Array
+from polyfid.rows.rows import Points, Rows
+
+
+class Summable(Protocol):
+    """A value that can be added to another one of its type."""
+
+    def __add__(self, other: Any, /) -> Self: ...
+
+
+Sum = TypeVar("Sum", bound=Summable)
+#: From features (n, d) to the coordinates of points (n, d').
+Features = Callable[[Array], Array]
+#: From rows to their likelihood under a model of one class.
+Target = Callable[[Rows], Any]
+
+
+class View(Protocol):
+    """The rows of a source as the model of one class needs them.
+
+    ``points`` and ``likelihood`` are those of a sample. The points of a block are sorted by level;
+    its likelihood is of the kind of ``likelihood``.
+    """
+
+    @property
+    def points(self) -> Points: ...
+
+    @property
+    def likelihood(self) -> Any: ...
+
+    def reduce(self, function: Callable[[Points, Any], Sum]) -> Sum:
+        """The sum of a function of every block, added in the order of the blocks."""
+        ...
+
+
+@dataclass(frozen=True)
+class Source(ABC):
+    """All rows of a fit.
+
+    ``sample`` are rows in memory that stand for all, ``total`` (n_levels,) is the sum of the
+    weights of all rows by level.
+    """
+
+    sample: Rows
+    total: Array
+
+    @abstractmethod
+    def reduce(self, function: Callable[[Rows], Sum]) -> Sum:
+        """The sum of a function of every block; it may be sent to another process."""
+
+    def view(self, features: Features, target: Target) -> View:
+        """The rows as a model with these features of this target needs them."""
+        return BlockView(label(self.sample, features, target), features, target, self)
+
+    @property
+    def rows_per_sample_row(self) -> Array:
+        """The weight of all rows per weight of the sample, by level; 1 where there is none."""
+        here = np.bincount(self.sample.level, self.sample.weight, minlength=len(self.total))
+        return np.divide(self.total, here, out=np.ones(len(self.total)), where=here > 0.0)
+
+
+@dataclass(frozen=True)
+class InMemory(Source):
+    """Rows in memory; ``n_threads`` work on them, None: one per processor."""
+
+    rows: Rows
+    n_threads: int | None = None
+
+    def reduce(self, function: Callable[[Rows], Sum]) -> Sum:
+        return function(self.rows)
+
+    def view(self, features: Features, target: Target) -> View:
+        labelled = label(self.rows, features, target)
+        return LabelledPoints(labelled.points, labelled.likelihood, n_threads=self.n_threads)
+
+
+@dataclass(frozen=True)
+class InBlocks(Source):
+    """Blocks that are read in every pass: iterating over ``blocks`` reads them again."""
+
+    blocks: Iterable[Rows]
+    n_threads: int | None = None
+
+    def reduce(self, function: Callable[[Rows], Sum]) -> Sum:
+        return add_up(((block,) for block in self.blocks), function, self.n_threads)
+
+
+def label(rows: Rows, features: Features, target: Target) -> LabelledPoints:
+    """Rows as the model of one class needs them."""
+    points = Points(np.ascontiguousarray(features(rows.x)), rows.level)
+    return LabelledPoints(points, target(rows))
+
+
+@dataclass(frozen=True)
+class LabelledPoints:
+    """Points and their likelihood in memory, worked on by threads: the `View` of rows in memory.
+
+    Parameters
+    ----------
+    points : Points
+    likelihood : Likelihood
+    block_size : int
+        Rows of a block.
+    n_threads : int, optional
+        Blocks worked on at the same time; None: one per processor.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyfid.model.likelihoods import Logit
+    >>> points = Points(np.zeros((5, 1)), np.zeros(5, dtype=int))
+    >>> rows = LabelledPoints(points, Logit(np.ones(5), np.ones(5)), block_size=2)
+    >>> [len(p) for p, _ in rows.blocks()], rows.reduce(lambda points, labels: len(points))
+    ([2, 2, 1], 5)
+    """
+
+    points: Points
+    likelihood: Any
+    block_size: int = 8192
+    n_threads: int | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.points) == 0:
+            raise ValueError("points must have at least one row, got none")
+        if self.block_size < 1:
+            raise ValueError(f"block_size must be at least 1, got {self.block_size}")
+
+    def blocks(self) -> Iterator[tuple[Points, Any]]:
+        for start in range(0, len(self.points), self.block_size):
+            block = slice(start, start + self.block_size)
+            points = Points(self.points.x[block], self.points.level[block])
+            yield points, self.likelihood.take(np.arange(start, start + len(points)))
+
+    def reduce(self, function: Callable[[Points, Any], Sum]) -> Sum:
+        return add_up(self.blocks(), function, self.n_threads)
+
+
+@dataclass(frozen=True)
+class BlockView:
+    """The `View` of a source in blocks, of which a sample is labelled here."""
+
+    sample: LabelledPoints
+    features: Features
+    target: Target
+    source: Source
+
+    @property
+    def points(self) -> Points:
+        return self.sample.points
+
+    @property
+    def likelihood(self) -> Any:
+        return self.sample.likelihood
+
+    def reduce(self, function: Callable[[Points, Any], Sum]) -> Sum:
+        return self.source.reduce(BlockTerm(self.features, self.target, function))
+
+
+@dataclass(frozen=True)
+class BlockTerm:
+    """A function of a model's points and likelihood as a function of rows; can be pickled."""
+
+    features: Features
+    target: Target
+    function: Callable[[Points, Any], Any]
+
+    def __call__(self, rows: Rows) -> Any:
+        points = Points(np.ascontiguousarray(self.features(rows.x)), rows.level)
+        return self.function(points, self.target(rows))
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    """Finding the libraries takes as long as a pass over some thousand rows: done once."""
+    return ThreadpoolController()
+
+
+def add_up(
+    blocks: Iterable[tuple[Any, ...]],
+    function: Callable[..., Sum],
+    n_threads: int | None = None,
+) -> Sum:
+    """Add a function of all blocks in threads, with few more blocks in memory than threads.
+
+    Each thread has one thread of BLAS, and terms are added in the order of the blocks, so that
+    the sum does not depend on the number of threads: None is one per processor, and negative
+    numbers are as for joblib.
+    """
+    n_threads = joblib.cpu_count() if n_threads is None else joblib.effective_n_jobs(n_threads)
+    total: Sum | None = None
+    waiting: deque[Future[Sum]] = deque()
+
+    def collect() -> None:
+        nonlocal total
+        term = waiting.popleft().result()
+        total = term if total is None else total + term
+
+    one_each = _controller().limit(limits=1, user_api="blas")
+    with one_each, ThreadPoolExecutor(n_threads) as pool:
+        for block in blocks:
+            waiting.append(pool.submit(function, *block))
+            if len(waiting) > n_threads:
+                collect()
+        while waiting:
+            collect()
+    if total is None:
+        raise ValueError("blocks must hold at least one block of rows, got none")
+    return total
