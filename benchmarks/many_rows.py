@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from polyfid import MultiFidelityClassifier
 from polyfid.datasets import make_cokriging
 from polyfid.evaluation.scores import score
 from polyfid.kernels import RBF
+from polyfid.learning.progress import Progress
 
 
 def save(path: Path, n_low: int, n_high: int, seed: int = 0) -> None:
@@ -45,14 +45,12 @@ def main(path: str, options: dict[str, Any]) -> dict[str, Any]:
     before, started, ends = peak_bytes(), time.perf_counter(), []
     cpu = time.process_time()
 
-    def on_step(stage: str, turn: int, n_turns: int, bounds: Sequence[float]) -> None:
-        if stage == "tuning":
-            return
-        ends.append(time.perf_counter())
-        print(f"    {ends[-1] - started:.1f} s: {list(bounds)[-1:]}", file=sys.stderr, flush=True)
+    def on_step(step: Progress) -> None:
+        if step.stage == "passes":
+            ends.append(time.perf_counter())
+            print(f"    {ends[-1] - started:.1f} s: {step.value}", file=sys.stderr, flush=True)
 
-    model._on_step = on_step
-    model.fit(x, y, fidelity=level)
+    model.fit(x, y, fidelity=level, callback=on_step)
     wall, cpu = time.perf_counter() - started, time.process_time() - cpu
     start = time.perf_counter()
     p = model.predict_proba(data["x_test"])

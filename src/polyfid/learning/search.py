@@ -2,8 +2,9 @@
 
 In the evidence the hyper-parameters are integrated out (see `occam`). Tuning is by Laplace, which
 makes so many fits affordable; the posterior of each structure is found by the scheme asked for.
-(Tuning the leading structure further under EP and moving the others along was tried on 23 sets
-with two levels of noise: it took a tenth of the time and changed the mean log-loss by -0.0008.)
+(Tuning the leading structure further under EP's evidence, and moving the others along, took an
+eighth of the time and did not pay: on 92 draws of 23 sets the mean log-loss without it changed by
+0.00002, with a standard error of 0.0007.)
 """
 
 from __future__ import annotations
