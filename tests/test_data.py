@@ -29,7 +29,10 @@ from polyfid.estimator.levels import (
     order_levels,
     stack_levels,
 )
-from polyfid.rows import Points
+from polyfid.learning.options import Options, Target
+from polyfid.model.features import Standardised
+from polyfid.rows import Points, Rows
+from polyfid.rows.source import InBlocks, InMemory
 
 # Points
 
@@ -47,6 +50,57 @@ def test_segments_are_the_levels_that_occur():
     points = Points(np.zeros((4, 1)), np.array([0, 0, 2, 2]))
     assert points.segments() == [(0, slice(0, 2)), (2, slice(2, 4))]
     assert Points(np.zeros((0, 1)), np.zeros(0, dtype=int)).segments() == []
+
+
+def some_rows(counts=(500, 20, 100)):
+    n = sum(counts)
+    rng = np.random.RandomState(0)
+    level = np.repeat(np.arange(len(counts)), counts)
+    return Rows.of(rng.normal(size=(n, 2)), level, rng.randint(2, size=n), rng.uniform(size=n))
+
+
+def test_rows_are_sampled_with_small_levels_whole():
+    rows = some_rows()
+    chosen = rows.sample(200, np.random.RandomState(0))
+    assert np.bincount(chosen.level).tolist() == [90, 20, 90]
+    assert len(np.unique(chosen.x, axis=0)) == 200
+    again = rows.sample(200, np.random.RandomState(0))
+    np.testing.assert_array_equal(chosen.x, again.x)
+    assert np.bincount(rows.sample((7, 0, 200), np.random.RandomState(0)).level).tolist() == [
+        7,
+        0,
+        100,
+    ]
+    for size in (620, None, (500, 20, 100)):
+        assert rows.sample(size, np.random.RandomState(0)) is rows
+
+
+def test_rows_of_any_order_are_sorted_and_merged():
+    rows = Rows.of([[2.0], [1.0], [2.0], [2.0]], [1, 0, 1, 1], [0, 1, 0, 0], annotator=[3, 3, 3, 4])
+    assert rows.level.tolist() == [0, 1, 1, 1]
+    merged = rows.merged()
+    assert merged.weight.tolist() == [1.0, 2.0, 1.0]
+    assert merged.annotator.tolist() == [3, 3, 4]
+    assert rows.merged(tell_apart=True).weight.tolist() == [1.0] * 4
+
+
+def test_sources_add_up_the_same():
+    rows, options = some_rows(), Options(3, 2)
+    sample = rows.sample(50, np.random.RandomState(0))
+    total = np.bincount(rows.level, rows.weight)
+    blocks = [np.arange(start, min(start + 150, 620)) for start in range(0, 620, 150)]
+    features, target = Standardised.of(rows.x, rows.weight), Target.of(options, rows, 1)
+    sums = []
+    for source in (
+        InMemory(sample, total, rows, n_threads=2),
+        InBlocks(sample, total, blocks, rows.take, n_threads=1),
+    ):
+        np.testing.assert_allclose(
+            source.rows_per_sample_row * np.bincount(sample.level, sample.weight), total
+        )
+        view = pickle.loads(pickle.dumps(source.view(features, target)))
+        sums.append(view.reduce(lambda points, likelihood: likelihood.y @ points.x))
+    np.testing.assert_allclose(*sums)
 
 
 def test_sort_rows_finds_repeats():

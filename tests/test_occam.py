@@ -135,26 +135,31 @@ def test_a_few_directions_are_found_exactly(rank, seed):
     assert occam_of(A, precision, rng=seed) == pytest.approx(exact(A, precision), rel=1e-4)
 
 
-@pytest.mark.parametrize("rank", [15, 60])
-@pytest.mark.parametrize("tied", [False, True])
-def test_probes_are_near_the_exact_value(rank, tied):
-    p = 60
-    A = any_matrix(p, seed=rank, rank=rank) / p
-    precision = HyperPrior.tied(np.zeros(p), 1.0, 0.3).precision if tied else np.eye(p)
-    value = exact(A, precision)
-    assert value < -1.0
-    found = np.array([occam_of(A, precision, rng=seed) for seed in range(20)])
-    assert found.std() < 0.15 * abs(value)
-    assert found.mean() == pytest.approx(value, rel=0.05)
+def spread(p, seed):
+    """A matrix with the spectrum that length-scales of many columns were seen to have."""
+    rng = np.random.default_rng(seed)
+    values = 1.0 + np.concatenate([[60.0, 15.0, 12.0], 10.0 / np.arange(1.0, p - 2.0)])
+    Q, _ = np.linalg.qr(rng.normal(size=(p, p)))
+    return (Q * values) @ Q.T - np.eye(p)
 
 
-def test_probes_and_all_second_derivatives_agree(monkeypatch):
-    A, precision = any_matrix(N_EXACT, seed=0, rank=2) / 4.0, np.eye(N_EXACT)
-    everything = occam_of(A, precision)
-    monkeypatch.setattr(occam, "N_EXACT", 0)
-    probed = occam_of(A, precision)
-    assert probed != everything
-    assert probed == pytest.approx(everything, abs=0.5)
+@pytest.mark.parametrize("p", [N_EXACT, N_EXACT + 1, 90, 150])
+def test_the_error_is_below_a_third_of_a_nat(p):
+    count = 0
+
+    def gradient(theta):
+        nonlocal count
+        count += 1
+        return -A @ theta
+
+    A, precision = spread(p, seed=p), np.eye(p)
+    rngs = [np.random.RandomState(seed) for seed in range(15)]
+    errors = [
+        occam_of_gradient(gradient, precision, np.zeros(p), rng) - exact(A, precision)
+        for rng in rngs
+    ]
+    assert np.sqrt(np.mean(np.square(errors))) < 0.3
+    assert count / len(rngs) <= p + 25
 
 
 def test_probes_follow_the_random_state():

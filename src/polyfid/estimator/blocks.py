@@ -18,8 +18,7 @@ from polyfid.estimator.inputs import (
 from polyfid.estimator.levels import declared_order, order_levels
 from polyfid.estimator.parameters import whole_number
 from polyfid.learning.plan import N_TUNING_SPARSE
-from polyfid.rows import Rows
-from polyfid.rows.survey import Block, Coding, Levels, Surveyor
+from polyfid.rows.survey import Block, Levels, Surveyor
 
 
 def read_block(
@@ -92,20 +91,6 @@ class Blocks:
             checked = read_block(self._columns, self._levels, number, block, reset)
             if checked is not None:
                 yield checked
-
-    def coded(self, coding: Coding) -> CodedBlocks:
-        """The blocks in numbers."""
-        return CodedBlocks(self, coding)
-
-
-class CodedBlocks:
-    """Blocks in numbers, which can be iterated over again and again."""
-
-    def __init__(self, blocks: Blocks, coding: Coding) -> None:
-        self._blocks, self._coding = blocks, coding
-
-    def __iter__(self) -> Iterator[Rows]:
-        return map(self._coding, self._blocks)
 
 
 def given_levels(given: Any) -> Levels | None:

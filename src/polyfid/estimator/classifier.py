@@ -332,8 +332,7 @@ class MultiFidelityClassifier(LatentClassifier):
         for block in readable:
             contents += surveyor(block)
         survey = contents.survey(given_levels(self))
-        coded = readable.coded(survey.coding)
-        source = InBlocks(survey.sample, survey.weight, coded, self.n_jobs)
+        source = InBlocks(survey.sample, survey.weight, readable, survey.coding, self.n_jobs)
         return self._fit_source(columns, survey, source, rng, checkpoint, callback)
 
     def _fit_source(

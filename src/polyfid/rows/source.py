@@ -96,13 +96,17 @@ class InMemory(Source):
 
 @dataclass(frozen=True)
 class InBlocks(Source):
-    """Blocks that are read in every pass: iterating over ``blocks`` reads them again."""
+    """Blocks that are read in every pass: iterating over ``blocks`` reads them again.
 
-    blocks: Iterable[Rows]
+    ``coding`` turns a block into rows.
+    """
+
+    blocks: Iterable[Any]
+    coding: Callable[[Any], Rows]
     n_threads: int | None = None
 
     def reduce(self, function: Callable[[Rows], Sum]) -> Sum:
-        return add_up(((block,) for block in self.blocks), function, self.n_threads)
+        return add_up(((self.coding(block),) for block in self.blocks), function, self.n_threads)
 
 
 def label(rows: Rows, features: Features, target: Target) -> LabelledPoints:
