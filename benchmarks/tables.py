@@ -24,8 +24,7 @@ from benchmarks.fitting import scaled_rbf
 from benchmarks.synthetic import Array, make_problem
 from benchmarks.timing import take_turns
 from polyfid import MultiFidelityClassifier
-from polyfid.tables import Roles, read_labelled
-from polyfid.tabular import TableModel
+from polyfid.tables import Roles, TableModel, read_labelled
 
 N_TRAIN, N_FEATURES = 300, 20
 #: Rows that `polyfid predict` takes at a time.

@@ -14,8 +14,7 @@ from polyfid.evaluation import Estimate
 from polyfid.kernels import RBF
 from polyfid.report import charts, render, write_report
 from polyfid.report.page import clean, typeset
-from polyfid.tables import Roles, read_labelled
-from polyfid.tabular import TableModel
+from polyfid.tables import Roles, TableModel, read_labelled
 
 HOSTILE = "<script>alert(1)</script>"
 SECTIONS = ["data", "comparison", "trust", "calibration", "features", "rows", "model", "repeat"]
@@ -271,7 +270,7 @@ def test_gaps_are_empty_and_rows_without_ids_have_their_place(without_maps):
     table = read_labelled([frame], Roles(levels=("crowd", "gold")))
     text = Tree(render(model=fit(table, missing="indicator"), table=table)).text
     assert "nan" not in text
-    assert table.origin[0].split()[0] in text
+    assert table.places[0].split()[0] in text
 
 
 def test_rows_to_check(parts, page):

@@ -124,6 +124,20 @@ def _told_apart(shown: list[str], texts: list[str]) -> list[str]:
     ]
 
 
+def name_few(names: Iterable[object], most: int = 12) -> str:
+    """The first names in quotes, and how many there are besides.
+
+    Examples
+    --------
+    >>> from polyfid.text import name_few
+    >>> name_few(["a", "b"]), name_few(range(9), most=3)
+    ("'a', 'b'", '0, 1, 2 and 6 more')
+    """
+    every = [name.item() if hasattr(name, "item") else name for name in names]  # of numpy
+    more = f" and {len(every) - most} more" if len(every) > most else ""
+    return ", ".join(map(repr, every[:most])) + more
+
+
 def bytes_in_words(count: float) -> str:
     """A size on disk or in memory.
 

@@ -10,8 +10,7 @@ from saved_models import two_levels
 
 from polyfid import MultiFidelityClassifier, load
 from polyfid.kernels import RBF
-from polyfid.tables import Roles, read_labelled
-from polyfid.tabular import TableModel
+from polyfid.tables import Roles, TableModel, read_labelled
 
 
 @pytest.fixture(autouse=True)

@@ -17,7 +17,7 @@ from polyfid import MultiFidelityClassifier
 from polyfid.kernels import RBF
 from polyfid.model_files import inspect, write
 from polyfid.model_files.codec import MAX_DEPTH
-from polyfid.tabular import TableModel
+from polyfid.tables import TableModel
 
 METHODS = (
     "predict predict_proba predict_log_proba latent_mean_and_variance latent_mean_and_covariance"

@@ -34,12 +34,7 @@ import polyfid
 from polyfid import MultiFidelityClassifier, Pooled, Stacked, TrustedOnly, crowd, labelstudio
 from polyfid.datasets import make_cokriging
 from polyfid.kernels import RBF, Categorical, Constant, Linear, Matern, RationalQuadratic, White
-from polyfid.tables import read_labelled
-
-try:
-    from polyfid.tables import TableModel
-except ImportError:  # where it was before
-    from polyfid.tabular import TableModel
+from polyfid.tables import TableModel, read_labelled
 
 HERE = Path(__file__).parent
 N = 40

@@ -4,17 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from polyfid.tables import Roles, TableError, read_labelled
-
-
-@pytest.fixture
-def write(tmp_path):
-    def to_file(content, name="t.csv"):
-        (tmp_path / name).write_text(content)
-        return str(tmp_path / name)
-
-    return to_file
-
+from polyfid.tables import Roles, TableError, read_labelled, read_table
 
 TIDY = "id,x,colour,label,fidelity,weight\n01,1.5,red,yes,gold,2\n02,2.5,blue,no,crowd,1\n"
 
@@ -27,12 +17,19 @@ def test_a_tidy_table(write):
     assert table.levels == ("crowd", "gold")
     assert table.ids.tolist() == ["01", "02"]
     assert table.weight.tolist() == [2.0, 1.0]
-    assert table.origin.places() == ["t.csv, row 2", "t.csv, row 3"]
+    assert list(table.places) == ["t.csv, row 2", "t.csv, row 3"]
     assert (table.roles.id, table.roles.weight) == ("id", "weight")
     assert len(table) == 2
 
 
-def test_one_table_a_level_in_the_order_given(write):
+def test_rows_keep_their_numbers_when_some_are_left_out_before(write):
+    one, other = (read_table(write("x,label\n1,a\n\n2,b\n3,a\n", n)) for n in ("a.csv", "b.csv"))
+    table = read_labelled([], level_files={"low": one[one["x"] > 1], "top": other[::-1]})
+    rows = ["a.csv, row 4", "a.csv, row 5", "b.csv, row 5", "b.csv, row 4", "b.csv, row 2"]
+    assert list(table.places) == rows
+
+
+def test_one_table_per_level_in_the_order_given(write):
     files = {
         "sim": write("x,label\n1,0\n2,1\n", "a.csv"),
         "exp": write("label,x\n1,3\n", "b.csv"),
@@ -41,7 +38,7 @@ def test_one_table_a_level_in_the_order_given(write):
     assert table.levels == ("sim", "exp")
     assert table.features["x"].tolist() == [1, 2, 3]
     assert table.label.tolist() == [0, 1, 1]
-    assert table.origin[2] == "b.csv, row 2"
+    assert table.places[2] == "b.csv, row 2"
     assert table.counts().to_numpy().tolist() == [[1, 1], [0, 1]]
 
 
@@ -126,55 +123,57 @@ def complaint(files, roles=None, level_files=None, **csv):
     return caught.value
 
 
-def test_a_missing_column_is_told_with_the_nearest_name(write):
-    error = complaint([write("x,Lable,fidelity\n1,a,c\n")])
-    assert str(error) == (
-        "t.csv: there is no column 'label' of labels; did you mean 'Lable'? the columns are 'x', "
-        "'Lable', 'fidelity'; name another one as target (--target)"
-    )
+LEVELS = Roles(levels=["crowd", "gold"])
 
 
-def test_a_missing_fidelity_points_to_level_files(write):
-    error = complaint([write("x,label\n1,a\n")])
-    assert "no column 'fidelity' of levels of trust" in str(error)
-    assert "--level NAME=FILE" in str(error)
+@pytest.mark.parametrize(
+    ("content", "roles", "row", "column", "words"),
+    [
+        (
+            "x,Lable,fidelity\n1,a,c\n",
+            None,
+            None,
+            None,
+            r"^t.csv: there is no column 'label' of labels; did you mean 'Lable'\? the columns are "
+            r"'x', 'Lable', 'fidelity'; name another one as target \(--target\)$",
+        ),
+        ("x,label\n1,a\n", None, None, None, "'fidelity' of levels of trust.*--level NAME=FILE"),
+        ("0.5,1.5,1\n0.6,1.4,0\n", None, None, None, "row 1 looks like data"),
+        ("x\n1\n", Roles(id="key", weight="w"), None, None, r"\(and 3 more problems\)"),
+        ("x,label,fidelity\n1,a,c\n\n2,,c\n3,,c\n", None, 4, "label", "nor has one after it"),
+        ("x,label,fidelity\n1,a,c\n\n2,b,\n", None, 4, "fidelity", "the row has no level"),
+        (
+            "x,label,fidelity\n1,a,crowd\n3,b,glod\n",
+            LEVELS,
+            3,
+            "fidelity",
+            "'glod' is not among 'crowd', 'gold'",
+        ),
+        *(
+            (f"x,label,fidelity,weight\n1,a,c,1\n2,b,c,{cell}\n", None, 3, "weight", "weight")
+            for cell in ("-1", "many", "", "inf")
+        ),
+        ("x,label,fidelity\n", None, None, None, "no rows"),
+        ("label,fidelity\na,b\n", None, None, None, "no column to learn from"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_place(write, content, roles, row, column, words):
+    error = complaint([write(content)], roles)
+    assert (error.path, error.row, error.column) == ("t.csv", row, column)
+    with pytest.raises(TableError, match=words):
+        raise error
 
 
-def test_a_file_without_header_is_suspected(write):
-    assert "row 1 looks like data" in str(complaint([write("0.5,1.5,1\n0.6,1.4,0\n")]))
-
-
-def test_all_missing_columns_are_listed(write):
-    error = complaint([write("x\n1\n")], Roles(id="key", weight="w"))
-    assert len(error.problems) == 4
-    assert "(and 3 more problems)" in str(error)
-
-
-def test_empty_labels_and_levels_are_named(write):
+def test_all_that_is_wrong_is_listed(write):
     error = complaint([write("x,label,fidelity\n1,a,c\n\n2,,c\n3,,c\n4,b,\n")])
-    assert (error.path, error.row, error.column) == ("t.csv", 4, "label")
-    assert "the row has no label, nor has one after it" in str(error)
-    assert error.problems[1].startswith("t.csv, row 6, column 'fidelity': the row has no level")
-
-
-def test_an_unknown_level_is_named(write):
-    error = complaint(
-        [write("x,label,fidelity\n1,a,crowd\n2,b,gold\n3,b,glod\n")],
-        Roles(levels=["crowd", "gold"]),
-    )
-    assert (error.row, error.column) == (4, "fidelity")
-    assert "'glod' is not among 'crowd', 'gold'" in str(error)
-
-
-@pytest.mark.parametrize("cell", ["-1", "many", "", "inf"])
-def test_a_bad_weight_is_named(write, cell):
-    error = complaint([write(f"x,label,fidelity,weight\n1,a,c,1\n2,b,c,{cell}\n")])
-    assert (error.row, error.column) == (3, "weight")
+    assert [p.partition(":")[0] for p in error.problems] == [
+        "t.csv, row 4, column 'label'",
+        "t.csv, row 6, column 'fidelity'",
+    ]
 
 
 def test_a_level_file_that_says_it_is_of_another_level(write):
-    files = {"crowd": write("x,label,fidelity\n1,a,crowd\n2,b,gold\n")}
-    error = complaint([], None, files)
+    error = complaint([], None, {"crowd": write("x,label,fidelity\n1,a,crowd\n2,b,gold\n")})
     assert (error.row, error.column) == (3, "fidelity")
     assert "'gold'" in str(error)
 
@@ -207,11 +206,6 @@ def test_measurements_are_no_labels():
     error = complaint([frame])
     assert error.column == "label"
     assert "measurements" in str(error)
-
-
-def test_tables_without_rows_or_features(write):
-    assert "no rows" in str(complaint([write("x,label,fidelity\n")]))
-    assert "no column to learn from" in str(complaint([write("label,fidelity\na,b\n")]))
 
 
 def test_calls_that_make_no_sense(write):

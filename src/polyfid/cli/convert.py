@@ -92,7 +92,7 @@ def _to_label_studio(sources: Sources, tasks: str | None, to_name: str | None, o
     from polyfid.cli.sources import csv_options
     from polyfid.labelstudio import write_predictions
     from polyfid.tables import TableError, read_table
-    from polyfid.tables.origin import error_at
+    from polyfid.tables.places import error_at
 
     file = _only_file(sources, "labelstudio")
     if sources.from_name is None or to_name is None:

@@ -61,7 +61,7 @@ def demo(
         speaker.say(f"{len(sound)} new rows: ROC AUC {auc:.3f}, log-loss {loss:.3f}.\n")
 
         with speaker.progress("Evaluating") as step:
-            found = judge(table, model.recipe, model.unfitted(), fitting, 5, step)
+            found = judge(table, model.encoder, model.unfitted(), fitting, 5, step)
     speaker.wrapped(found.sentence)
     speaker.say(f"\n{compare(found)}\n")
     write_report(

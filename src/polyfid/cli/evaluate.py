@@ -24,16 +24,15 @@ def evaluate(
         from polyfid.cli.layout import compare
         from polyfid.cli.sources import read_sources
         from polyfid.cli.talk import Speaker
-        from polyfid.tables import Recipe
+        from polyfid.tables import TableEncoder
 
     speaker = Speaker(talk)
     with speaker.warnings() as notes:
         table = read_sources(sources, fitting.seed)
-        recipe = Recipe.learn(
-            table.features, categorical=table.roles.categorical, missing=sources.missing
-        )
+        encoder = TableEncoder(categorical=table.roles.categorical, missing=sources.missing)
+        encoder.fit(table.features)
         with speaker.progress("Evaluating") as step:
-            found = judge(table, recipe, classifier(fitting), fitting, folds, step)
+            found = judge(table, encoder, classifier(fitting), fitting, folds, step)
     speaker.wrapped(found.sentence)
     speaker.say()
     speaker.say(compare(found))

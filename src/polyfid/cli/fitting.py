@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
 from typing import Any
 
 from polyfid.cli.effort import processes
@@ -14,9 +14,8 @@ from polyfid.cli.sources import check_sources, csv_options, read_sources, tables
 from polyfid.cli.talk import Bar, Speaker
 from polyfid.estimator.classifier import MultiFidelityClassifier
 from polyfid.kernels import RBF, Constant, Matern52
-from polyfid.learning.progress import Progress
-from polyfid.tables import LabelledTable
-from polyfid.tabular import TableModel
+from polyfid.learning.progress import Callback, Progress
+from polyfid.tables import LabelledTable, TableModel
 
 
 def classifier(fitting: Fitting, scale: Scale | None = None) -> MultiFidelityClassifier:
@@ -65,7 +64,6 @@ def fit_sources(
             spool=scale.spool,
             client=client,
             say=speaker.say,
-            step=bar.stage,
             callback=_teller(bar),
             **csv,
         )
@@ -73,13 +71,23 @@ def fit_sources(
     return fitted, True
 
 
-def _teller(bar: Bar) -> Callable[[Progress], None]:
-    """Shows passes of inference."""
+STAGES = {
+    "reading": "Reading",
+    "encoding": "Writing numbers",
+    "tuning": "Tuning on a sample",
+}
+
+
+def _teller(bar: Bar) -> Callback:
+    """Shows blocks of rows and passes of inference."""
 
     def tell(step: Progress) -> None:
+        what = STAGES.get(step.stage, "Fitting")
+        if step.stage in {"reading", "encoding"}:
+            bar.stage(what, step.done, step.total)
+            return
         who = f"class {step.class_index + 1} of {step.n_classes}, " if step.n_classes > 1 else ""
-        what = "Tuning on a sample" if step.stage == "tuning" else "Fitting"
-        bound = f", bound {step.value:,.1f}" if step.done else ""
+        bound = "" if math.isnan(step.value) else f", bound {step.value:,.1f}"
         bar.words(f"{what}: {who}pass {step.done}{bound}")
 
     return tell
@@ -90,7 +98,7 @@ def fit_table(
     fitting: Fitting,
     missing: Any = "error",
     model: MultiFidelityClassifier | None = None,
-    callback: Callable[[Progress], None] | None = None,
+    callback: Callback | None = None,
 ) -> TableModel:
     """The model of a table, fitted by as many processes as pay."""
     classes = len(set(table.label.tolist()))

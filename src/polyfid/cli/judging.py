@@ -11,7 +11,7 @@ from polyfid.cli.talk import Step
 if TYPE_CHECKING:
     from polyfid.estimator.classifier import MultiFidelityClassifier
     from polyfid.evaluation import Evaluation
-    from polyfid.tables import LabelledTable, Recipe
+    from polyfid.tables import LabelledTable, TableEncoder
 
 #: Ours and the baselines.
 METHODS = 4
@@ -19,7 +19,7 @@ METHODS = 4
 
 def judge(
     table: LabelledTable,
-    recipe: Recipe,
+    encoder: TableEncoder,
     model: MultiFidelityClassifier,
     fitting: Fitting,
     folds: int,
@@ -30,7 +30,7 @@ def judge(
 
     kernel = "auto" if isinstance(model.kernel, str) else "given"
     return evaluate(
-        recipe(table.features),
+        encoder.transform(table.features),
         table.label,
         table.fidelity,
         levels=table.levels,

@@ -13,7 +13,7 @@ from polyfid.cli.parameters import Talk
 from polyfid.cli.scale import DASK_HELP, cluster
 
 if TYPE_CHECKING:
-    from polyfid.tabular import TableModel
+    from polyfid.tables import TableModel
 
 
 def predict(
@@ -102,7 +102,7 @@ def predict(
 def load_table_model(path: str) -> TableModel:
     """A model that knows its columns."""
     from polyfid.model_files.load import load
-    from polyfid.tabular import TableModel
+    from polyfid.tables import TableModel
 
     loaded = load(path)
     if not isinstance(loaded, TableModel):

@@ -16,8 +16,7 @@ from polyfid.cli.parameters import Fitting, Talk
 
 if TYPE_CHECKING:
     from polyfid.cli.talk import Speaker
-    from polyfid.tables import LabelledTable
-    from polyfid.tabular import TableModel
+    from polyfid.tables import LabelledTable, TableModel
 
 
 def report(
@@ -54,7 +53,7 @@ def report(
         if folds:
             try:
                 with speaker.progress("Evaluating") as step:
-                    found = judge(table, model.recipe, model.unfitted(), fitting, folds, step)
+                    found = judge(table, model.encoder, model.unfitted(), fitting, folds, step)
             except ValueError as error:  # one level, or too few rows: the rest stands
                 why = f"there is no evaluation: {error}"
     lines = notes if found else [*notes, why]

@@ -12,8 +12,7 @@ import typer
 from polyfid.cli.options import Sources
 from polyfid.cli.scale import Scale
 from polyfid.cli.sources import inputs_of, is_export
-from polyfid.tables.dialect import find_dialect
-from polyfid.tables.sources import DAMAGE, File, look
+from polyfid.tables.csv_files import DAMAGE, TableFile, find_dialect, find_kind
 
 #: Cells of tables that are read into memory, where they take about a gigabyte. A number of the
 #: tables, not of the machine: the same command does the same everywhere.
@@ -56,7 +55,7 @@ def estimate(path: str, csv: Mapping[str, Any]) -> tuple[int, int]:
     ...     estimate(str(path), {})
     (300, 2)
     """
-    file = look(path, path)
+    file = find_kind(path, path)
     if file.kind == "parquet":
         known = pq.read_metadata(file.path)
         return known.num_rows, known.num_columns
@@ -65,7 +64,7 @@ def estimate(path: str, csv: Mapping[str, Any]) -> tuple[int, int]:
     return _lines(file) - 1, len(dialect.names)
 
 
-def _lines(file: File) -> int:
+def _lines(file: TableFile) -> int:
     with open(file.path, "rb") as raw:
         size = raw.seek(0, 2)
         raw.seek(0)

@@ -113,11 +113,11 @@ def rows_of(file: str) -> Any:
     if not is_export(file):
         return file
     from polyfid.labelstudio import read_items
-    from polyfid.tables.origin import Origin, Part
+    from polyfid.tables import RowPlaces
 
     with naming(file):
         frame = read_items(file)
-    return Origin((Part(Path(file).name, len(frame)),)).carried_by(frame)
+    return RowPlaces.of_file(Path(file).name, len(frame)).attached_to(frame)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from polyfid.tables import Origin
+    from polyfid.tables import RowPlaces
 
 SHOWN = 5  # names that a message lists
 #: Options of the command line that arguments are known as there.
@@ -46,7 +46,7 @@ def as_frame(table: Any, name: str) -> pd.DataFrame:
 
 def titled(table: Any, name: str) -> str:
     """What a message calls a table: the argument, and the file that it was read from, if any."""
-    file = None if (origin := _origin(table)) is None else origin.name
+    file = None if (origin := _origin(table)) is None else origin.file
     return f"{name} ({file})" if file else name
 
 
@@ -58,14 +58,14 @@ def row_of(table: Any, position: int) -> str:
     return f"row {origin.place(position)[1]}"
 
 
-def _origin(table: Any) -> Origin | None:
+def _origin(table: Any) -> RowPlaces | None:
     """Where a frame was read from, None if it was made."""
     if not getattr(table, "attrs", None):
         return None
-    from polyfid.tables import Origin
+    from polyfid.tables import RowPlaces
 
-    origin = Origin.of(table)
-    return origin if origin.name else None
+    origin = RowPlaces.of(table)
+    return origin if origin.file else None
 
 
 def pick(frame: pd.DataFrame, name: str, columns: Mapping[str, Any]) -> list[pd.Series]:

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from polyfid.frames import concat
 from polyfid.rows.survey import Levels as Levels
+from polyfid.values import to_python
 
 
 class FidelityArray(np.ndarray):
@@ -93,14 +95,7 @@ def _stack(xs: list[Any]) -> Any:
         if len(widths) > 1:
             raise ValueError(f"the levels must have the same features, got shapes {sorted(widths)}")
         return np.concatenate([np.asarray(x) for x in xs])
-    library = type(xs[0]).__module__.partition(".")[0]
-    if library == "polars":
-        import polars
-
-        return polars.concat(xs)
-    import pandas
-
-    return pandas.concat(xs, ignore_index=True)
+    return concat(xs)
 
 
 def declared_order(fidelity: object) -> Levels | None:
@@ -125,14 +120,14 @@ def order_levels(fidelity: object, levels: Iterable[Any] | None = None) -> Level
         return _read_names(levels)
     values = np.unique(as_column(fidelity))
     declared = declared_order(fidelity)
-    return tuple(_plain(v) for v in (values if declared is None else declared))
+    return tuple(to_python(v) for v in (values if declared is None else declared))
 
 
 def _read_names(levels: Iterable[Any]) -> Levels:
     # A string would fall into letters, and a set has no order.
     if isinstance(levels, Iterable) and not isinstance(levels, str | bytes | Set):
         try:
-            names = tuple(_plain(v) for v in levels)
+            names = tuple(to_python(v) for v in levels)
             if names and len(set(names)) == len(names):
                 return names
         except TypeError:
@@ -148,14 +143,14 @@ def encode_levels(fidelity: object, names: Levels, what: str = "fidelity") -> ND
     index = {name: t for t, name in enumerate(names)}
     values = as_column(fidelity, what)
     present, inverse = np.unique(values, return_inverse=True)
-    unknown = [_plain(v) for v in present if _plain(v) not in index]
+    unknown = [to_python(v) for v in present if to_python(v) not in index]
     if unknown:
         shown = ", ".join(map(repr, unknown[:5])) + ", ..." * (len(unknown) > 5)
         raise ValueError(
             f"{what} has unknown level(s) [{shown}]; the levels are {list(names)} "
             "(least trusted first)"
         )
-    codes = np.array([index[_plain(v)] for v in present], dtype=np.intp)
+    codes = np.array([index[to_python(v)] for v in present], dtype=np.intp)
     return codes[inverse.reshape(-1)]
 
 
@@ -193,9 +188,3 @@ def is_missing(value: Any) -> bool:
     if isinstance(value, float | np.floating):
         return not np.isfinite(value)
     return value is None or type(value).__name__ in ("NAType", "NaTType")
-
-
-def _plain(value: Any) -> Any:
-    """A Python scalar, whole floats as int: 1, 1.0 and True agree, in numpy or out of it."""
-    value = value.item() if isinstance(value, np.generic) else value
-    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -17,6 +17,7 @@ class Progress:
     stage : str
         "classes" in exact fits (a step is the model of one class); with inducing points "tuning"
         (a step is a pass over the tuning sample), then "passes" (a step is a pass over all rows).
+        Fits to files begin with "reading" and "encoding" (a step is a row).
     done : int
         Steps of the stage so far.
     total : int or None

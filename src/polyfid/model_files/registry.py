@@ -74,14 +74,13 @@ CLASSES = {
     # the estimator and tables
     "FidelityColumn": "polyfid.estimator.inputs:FidelityColumn",
     "ClassifierState": "polyfid.estimator.state:ClassifierState",
-    "Column": "polyfid.tables.column:Column",
-    "Recipe": "polyfid.tables.recipe:Recipe",
+    "Column": "polyfid.tables.column:ColumnEncoding",
     "Roles": "polyfid.tables.roles:Roles",
 }
 #: The kinds of models, and the classes whose ``_restore`` rebuilds one from its state.
 KINDS = {
     "classifier": "polyfid.estimator.classifier:MultiFidelityClassifier",
-    "table": "polyfid.tabular.model:TableModel",
+    "table": "polyfid.tables.model:TableModel",
 }
 _NAMES = {place: name for name, place in CLASSES.items()}
 _REGISTERED: dict[str, type] = {}

@@ -16,8 +16,7 @@ from polyfid.report.charts import CLASS_COLOURS, bars_chart, shares_chart
 from polyfid.report.figures import page_style
 from polyfid.report.fitted_table import FittedTable
 from polyfid.report.page import Cell, Head, Table, clean, shorten_all
-from polyfid.tables import LabelledTable
-from polyfid.tabular import TableModel
+from polyfid.tables import LabelledTable, TableModel
 
 MOST_BARS = 12  # features whose relevance is drawn
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas")

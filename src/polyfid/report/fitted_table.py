@@ -12,8 +12,7 @@ from polyfid.arrays import Array
 from polyfid.estimator.classifier import MultiFidelityClassifier
 from polyfid.inspection import feature_relevance
 from polyfid.report.page import shorten_all
-from polyfid.tables import LabelledTable
-from polyfid.tabular import TableModel
+from polyfid.tables import LabelledTable, TableModel
 
 
 @dataclass(frozen=True)
@@ -50,8 +49,10 @@ class FittedTable:
                 f"table has the levels {list(table.levels)}, but model was fitted to "
                 f"{list(levels)}; pass the table that it was fitted to"
             )
-        columns = model.recipe.columns
-        x = pd.DataFrame(model.recipe(table.features), columns=list(model.recipe.names))
+        columns = model.encoder.columns_
+        x = pd.DataFrame(
+            model.encoder.transform(table.features), columns=list(model.encoder.names_)
+        )
         stops = np.cumsum([len(column.names) for column in columns]).tolist()
         groups = [slice(a, b) for a, b in zip([0, *stops], stops, strict=False)]
         relevance = feature_relevance(model.classifier, x, groups)

@@ -10,8 +10,7 @@ from polyfid.atomic import replacing
 from polyfid.evaluation import Evaluation
 from polyfid.report.contents import compose
 from polyfid.report.page import to_html
-from polyfid.tables import LabelledTable
-from polyfid.tabular import TableModel
+from polyfid.tables import LabelledTable, TableModel
 
 
 def render(
@@ -53,7 +52,7 @@ def render(
     >>> from polyfid.kernels import RBF
     >>> from polyfid.report import render
     >>> from polyfid.tables import Roles, read_labelled
-    >>> from polyfid.tabular import TableModel
+    >>> from polyfid.tables import TableModel
     >>> rows = pd.DataFrame({"x": [float(i) for i in range(20)]})
     >>> rows["label"] = ["no" if x < 9 else "yes" for x in rows["x"]]
     >>> rows["fidelity"] = ["crowd", "gold"] * 10

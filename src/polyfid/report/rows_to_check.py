@@ -106,7 +106,7 @@ def _table(
 
 def _row_name(table: LabelledTable, row: int) -> Cell:
     """The id of a row, or its file and line."""
-    return _word(table.origin[row] if table.ids is None else table.ids[row])
+    return _word(table.places[row] if table.ids is None else table.ids[row])
 
 
 def _column(values: pd.Series[Any], rows: Index) -> list[Cell]:

@@ -1,24 +1,55 @@
-"""Tables of labelled rows and of new ones: read, checked, turned into numbers, written."""
+"""Tables of labelled rows and of new ones: read, checked, turned into numbers, fitted, written.
 
-from polyfid.tables.errors import TableError
-from polyfid.tables.findings import Findings, diagnose
-from polyfid.tables.labelled import LabelledTable, read_labelled
-from polyfid.tables.origin import Origin
-from polyfid.tables.read import iter_blocks, read_table
-from polyfid.tables.recipe import Recipe
-from polyfid.tables.roles import Roles
-from polyfid.tables.write import write_table
+Names are imported when they are first used: reading a table needs neither scikit-learn nor any
+part of a model.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from polyfid.tables.diagnosis import Diagnosis, diagnose
+    from polyfid.tables.encoder import TableEncoder
+    from polyfid.tables.errors import TableError
+    from polyfid.tables.labelled import LabelledTable, read_labelled
+    from polyfid.tables.model import TableModel
+    from polyfid.tables.places import RowPlaces
+    from polyfid.tables.read import iter_blocks, read_table
+    from polyfid.tables.roles import Roles
+    from polyfid.tables.write import write_table
 
 __all__ = [
-    "Findings",
+    "Diagnosis",
     "LabelledTable",
-    "Origin",
-    "Recipe",
     "Roles",
+    "RowPlaces",
+    "TableEncoder",
     "TableError",
+    "TableModel",
     "diagnose",
     "iter_blocks",
     "read_labelled",
     "read_table",
     "write_table",
 ]
+
+_HOMES = {
+    "Diagnosis": "diagnosis",
+    "LabelledTable": "labelled",
+    "Roles": "roles",
+    "RowPlaces": "places",
+    "TableEncoder": "encoder",
+    "TableError": "errors",
+    "TableModel": "model",
+    "diagnose": "diagnosis",
+    "iter_blocks": "read",
+    "read_labelled": "labelled",
+    "read_table": "read",
+    "write_table": "write",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""Cells of text as numbers, where all of a column are, and cells of all kinds as text."""
+"""Columns of text as columns of numbers, where all of their cells are numbers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-#: What stands for a missing value among numbers; in columns of text only the empty cell does.
+#: Missing values among numbers; in columns of text only the empty cell is missing.
 MISSING = ["", "NA", "N/A", "#N/A", "NaN", "nan", "NAN", "-nan", "null", "NULL", "None", "?"]
 _NONE = pa.array(MISSING)
 #: Whole numbers below this are exact as floats.
@@ -18,64 +18,67 @@ _EXACT = 2**53
 _ORDER = ["", "int64", "float64", "str"]
 
 
-def kind_of(column: Any, decimal: str) -> str:
-    """The type that all cells of a column of text allow; "" if all are missing.
+class ColumnTypes:
+    """Types that hold for all cells of columns of text, found block after block.
 
-    A column of whole numbers and missing cells is "float64", as there is no missing integer.
+    Parameters
+    ----------
+    names : iterable of str
+    decimals : str
+        The decimal marks to choose from: ".", "," or both.
+    text : collection of str
+        Columns that stay text whatever they hold.
     """
-    return _read(column, decimal)[0]
 
+    def __init__(self, names: Iterable[str], decimals: str, text: Collection[str] = ()) -> None:
+        start = {name: "str" if name in text else "" for name in names}
+        self._types = {mark: dict(start) for mark in decimals}
+        self._with_point: set[str] = set()  # columns that have cells with a point
 
-def widest(one: str, other: str) -> str:
-    """The type that holds cells of both."""
-    return max(one, other, key=_ORDER.index)
+    def read(self, table: Any) -> dict[str, Any]:
+        """Take the cells of a table of Arrow into account; returns its columns as numbers or text.
 
+        A column of numbers is text if there was text in it before.
+        """
+        columns: dict[str, dict[str, Any]] = {mark: {} for mark in self._types}
+        for mark, types in self._types.items():
+            for name, before in types.items():
+                kind, columns[mark][name] = before, table[name]
+                if before != "str":
+                    kind, columns[mark][name] = _read(table[name], mark)
+                types[name] = max(before, kind, key=_ORDER.index)
+        if len(self._types) > 1:
+            self._with_point |= {
+                name
+                for name in self._types["."].keys() - self._with_point
+                if pc.any(pc.match_substring(table[name], ".")).as_py()
+            }
+        return columns[self.decimal]
 
-class Kinds:
-    """Types that columns of text allow, for each decimal mark there may be."""
-
-    def __init__(self, names: Iterable[str], marks: str) -> None:
-        self._found = {mark: dict.fromkeys(names, "") for mark in marks}
-        self._points: set[str] = set()  # columns that have cells with a point
-
-    def see(self, table: Any) -> None:
-        """Look at rows of a table, or of a batch of one."""
-        for mark, found in self._found.items():
-            for name in found:
-                if found[name] != "str":
-                    found[name] = widest(found[name], kind_of(table[name], mark))
-        if "," in self._found:
-            for name in self._found[","]:
-                if (
-                    name not in self._points
-                    and pc.any(pc.match_substring(table[name], ".")).as_py()
-                ):
-                    self._points.add(name)
-
+    @property
     def decimal(self) -> str:
         """A comma, if some column is of numbers with it only, and none of numbers with a point."""
-        if len(self._found) == 1:
-            return next(iter(self._found))
-        point, comma = self._found["."], self._found[","]
-        fractions = any(kind == "float64" and n in self._points for n, kind in point.items())
+        if len(self._types) == 1:
+            return next(iter(self._types))
+        point, comma = self._types["."], self._types[","]
+        fractions = any(kind == "float64" and n in self._with_point for n, kind in point.items())
         gained = any(kind == "str" != comma[name] for name, kind in point.items())
         return "," if gained and not fractions else "."
 
     def types(self) -> dict[str, str]:
-        """Of columns, under the decimal mark."""
-        return {name: kind or "float64" for name, kind in self._found[self.decimal()].items()}
+        """By column "int64", "float64" or "str", under the decimal mark."""
+        return {name: kind or "float64" for name, kind in self._types[self.decimal].items()}
 
-
-def columns_of(table: pa.Table, decimal: str, text: Collection[str]) -> dict[str, Any]:
-    """Columns of text as numbers where all cells are, except those that shall stay."""
-    return {
-        name: table[name] if name in text else _read(table[name], decimal)[1]
-        for name in table.column_names
-    }
+    def text_columns(self) -> frozenset[str]:
+        """Columns of text."""
+        return frozenset(name for name, kind in self.types().items() if kind == "str")
 
 
 def _read(column: Any, decimal: str) -> tuple[str, Any]:
-    """Kind of a column of text, and the column as that."""
+    """The type that all cells of a column of text allow, "" if all are missing, and the column.
+
+    A column of whole numbers and missing cells is "float64", as there is no missing integer.
+    """
     cells, numbers = column, _cast(column, pa.float64()) if decimal == "." else None
     if numbers is None:  # not just numbers: the long way
         cells = pc.utf8_trim_whitespace(column)
@@ -136,10 +139,3 @@ def to_numbers(values: pd.Series) -> tuple[np.ndarray[Any, np.dtype[np.float64]]
     cells = values.where(~values.isin(MISSING), None)
     numbers = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
     return numbers, (np.isnan(numbers) & cells.notna().to_numpy())
-
-
-def plain_text(value: Any) -> str:
-    """A cell as text without blanks around it; 1 and 1.0 are the same."""
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value).strip()

@@ -1,12 +1,11 @@
-"""What is wrong with a table, and where."""
+"""Errors of tables: what is wrong, in which file, row and column."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
 
-#: So many names are listed in a message, the others are counted.
-MOST_NAMES = 12
+from polyfid.text import name_few
 
 
 class TableError(ValueError):
@@ -15,7 +14,7 @@ class TableError(ValueError):
     Parameters
     ----------
     problem : str
-        What is wrong there and how to get on.
+        What is wrong there and what to do.
     path : str, optional
         Name of the file.
     row : int, optional
@@ -24,7 +23,7 @@ class TableError(ValueError):
     column : str, optional
         Name of the column.
     others : sequence of TableError
-        More that is wrong with the same tables.
+        Other errors of the same tables.
 
     Attributes
     ----------
@@ -63,7 +62,7 @@ class TableError(ValueError):
 
 
 def raise_all(errors: Sequence[TableError]) -> None:
-    """Raise the first error, if any, which tells of the others."""
+    """Raise the first error, if any; it lists the others."""
     if errors:
         first, *others = errors
         raise TableError(
@@ -79,9 +78,9 @@ def no_column(
     advice: str = "",
     taken: Collection[str] = (),
 ) -> TableError:
-    """The error of a column that is not there: it has the nearest name and those that are.
+    """The error of a column that is not there: it names the most similar column and all others.
 
-    Columns that are ``taken`` for something else are not meant.
+    Columns that are ``taken`` for something else are not proposed.
     """
     names = [str(name) for name in there]
     lower = {name.strip().lower(): name for name in reversed(names) if name not in taken}
@@ -89,21 +88,14 @@ def no_column(
     text = f"there is no column {wanted!r}{role}"
     if close:
         text += f"; did you mean {lower[close[0]]!r}?"
-    text += f"{'' if close else ';'} the columns are {listed(names)}"
+    text += f"{'' if close else ';'} the columns are {name_few(names)}"
     if len(names) > 1 and all(_is_number(name) for name in names):
         text += " (row 1 looks like data: it must hold the names of the columns)"
     return TableError(text + (f"; {advice}" if advice else ""), path=path)
 
 
-def listed(names: Iterable[object]) -> str:
-    """Names in quotes, the first ones if there are many."""
-    every = list(names)
-    shown = ", ".join(repr(name) for name in every[:MOST_NAMES])
-    return shown + (f" and {len(every) - MOST_NAMES} more" if len(every) > MOST_NAMES else "")
-
-
 def shown(cell: object) -> str:
-    """A cell in quotes, cut if it is long."""
+    """A cell in quotes, shortened if it is long."""
     text = str(cell)
     return repr(text if len(text) <= 40 else f"{text[:40]}…")
 

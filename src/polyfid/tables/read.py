@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -13,15 +14,27 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from polyfid.tables.cells import MISSING, Kinds, as_frame, columns_of
-from polyfid.tables.dialect import Dialect, clean_names, find_dialect
+from polyfid.frames import is_frame, to_pandas
+from polyfid.tables.cells import MISSING, ColumnTypes, as_frame
+from polyfid.tables.csv_errors import explained, raise_if_quote_open
+from polyfid.tables.csv_files import (
+    DAMAGE,
+    Dialect,
+    TableFile,
+    clean_names,
+    find_dialect,
+    opened,
+    rows_with_lines,
+)
 from polyfid.tables.errors import TableError
-from polyfid.tables.explain import explained, raise_if_open
-from polyfid.tables.origin import Origin, Part
-from polyfid.tables.sources import DAMAGE, File, is_frame, opened
+from polyfid.tables.places import FileRows, RowPlaces
 
 #: Bytes of a text file that are parsed at a time; a row may not be longer than all of them.
 CHUNK, LONGEST_CHUNK = 1 << 20, 1 << 26
+#: Rows from which the types of columns are guessed.
+FIRST_ROWS = 1000
+
+ARROW_TYPES = {"float64": pa.float64(), "int64": pa.int64(), "str": pa.string()}
 
 
 def read_table(
@@ -44,9 +57,9 @@ def read_table(
         CSV or another delimited text, compressed with gzip or not, or Parquet; "-" is standard
         input.
     delimiter : str, optional
-        Between cells; found out among comma, semicolon, tab and bar.
+        Between cells; by default detected among comma, semicolon, tab and bar.
     decimal : {".", ","}, optional
-        Decimal mark; found out where the delimiter is not a comma.
+        Decimal mark; by default detected where the delimiter is not a comma.
     encoding : str, optional
         Of text; UTF-8, or UTF-16 where the file begins with its mark.
     text : collection of str
@@ -55,7 +68,7 @@ def read_table(
     Returns
     -------
     DataFrame
-        Errors that come of it later on tell file and row as long as its index is kept.
+        Later errors name file and row as long as its index is kept.
 
     Raises
     ------
@@ -74,22 +87,8 @@ def read_table(
     0  007  1.5  good
     1  008  NaN   bad
     """
-    if is_frame(source):
-        return _own_frame(source)
-    with opened(source) as file:
-        if file.kind == "parquet":
-            with _reading_parquet(file), pq.ParquetFile(file.path) as parquet:
-                table = parquet.read()
-            frame = _renamed(table.to_pandas(), file.name)
-            return Origin((Part(file.name, len(frame)),)).carried_by(frame)
-        dialect = find_dialect(file, delimiter, decimal, encoding)
-        batches = list(_text_batches(file, dialect, dict.fromkeys(dialect.names, pa.string())))
-    table = pa.Table.from_batches(batches)
-    mark = dialect.decimal
-    if decimal is None and dialect.delimiter != ",":
-        mark = _decimal_of(table)
-    frame = as_frame(columns_of(table, mark, text))
-    return Origin((_part(file, dialect, len(frame)),)).carried_by(frame)
+    with open_table(source, delimiter, decimal, encoding) as table:
+        return table.read(text)
 
 
 def iter_blocks(
@@ -109,17 +108,17 @@ def iter_blocks(
         As in `read_table`.
     types : mapping of column to {"float64", "int64", "str"}, optional
         Types of the columns to read; others are left out, and so are columns that the table does
-        not have. Without it all columns are read, and a text file is gone through once more,
-        before, to find types that hold for all blocks. Parquet and data frames keep their types.
+        not have. Without it all columns are read, and a text file is read twice: first to find
+        types that hold for all blocks. Parquet and data frames keep their types.
     rows : int
-        Of a block; the last one may have fewer.
+        Rows per block; the last one may have fewer.
     delimiter, decimal, encoding
         As in `read_table`.
 
     Yields
     ------
     DataFrame
-        With an index that goes on from block to block. At least one, if without rows.
+        With an index that continues from block to block. There is at least one, maybe without rows.
 
     Examples
     --------
@@ -131,51 +130,164 @@ def iter_blocks(
     """
     if not isinstance(rows, int | np.integer) or rows < 1:
         raise ValueError(f"rows must be a whole number from 1, got {rows!r}")
-    wrong = sorted(set((types or {}).values()) - set(_ARROW))
+    wrong = sorted(set((types or {}).values()) - set(ARROW_TYPES))
     if wrong:
-        raise ValueError(f"types must be among {list(_ARROW)}; got {wrong[0]!r}")
-    return _blocks(source, types, int(rows), delimiter, decimal, encoding)
+        raise ValueError(f"types must be among {list(ARROW_TYPES)}; got {wrong[0]!r}")
+    return _iter_blocks(source, types, int(rows), delimiter, decimal, encoding)
 
 
-_ARROW = {"float64": pa.float64(), "int64": pa.int64(), "str": pa.string()}
-
-
-def _blocks(
-    source: Any,
-    types: Mapping[str, str] | None,
-    rows: int,
-    delimiter: str | None,
-    decimal: str | None,
-    encoding: str | None,
+def _iter_blocks(
+    source: Any, types: Mapping[str, str] | None, rows: int, *csv: str | None
 ) -> Iterator[pd.DataFrame]:
+    with open_table(source, *csv) as table:
+        yield from table.blocks(types, rows)
+
+
+@contextmanager
+def open_table(
+    source: Any,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+) -> Iterator[FrameTable | ParquetTable | CsvTable]:
+    """A table that can be read again and again, whatever it comes from."""
     if is_frame(source):
-        frame = _own_frame(source)
+        yield FrameTable.of(source)
+        return
+    with opened(source) as file:
+        if file.kind == "parquet":
+            yield ParquetTable(file)
+        else:
+            dialect = find_dialect(file, delimiter, decimal, encoding)
+            sure = decimal is not None or dialect.delimiter == ","
+            yield CsvTable(file, dialect, dialect.decimal if sure else ".,")
+
+
+# ------------------------------------------------------ data frames and Parquet files
+
+
+class TypedTable:
+    """A table whose columns have types of their own; it can be read again and again.
+
+    `CsvTable` has the same methods. ``head`` has all columns and no rows. ``scan`` gives blocks of
+    some columns, in types that may turn out wrong for a text file: where ``text_columns`` has
+    changed after a scan, the scan is to be repeated. ``final`` gives the same blocks in types that
+    hold for all rows.
+    """
+
+    head: pd.DataFrame
+
+    def blocks(self, types: Collection[str] | None, rows: int) -> Iterator[pd.DataFrame]:
+        """Rows in blocks, of the columns that have a type."""
+        raise NotImplementedError
+
+    def text_columns(self, names: Sequence[str], text: Collection[str]) -> frozenset[str]:
+        """Columns of text among some names, those that are to be text included."""
+        return frozenset(n for n in names if n in text or is_text(self.head[n]))
+
+    def scan(self, names: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
+        return self.blocks(names, rows)
+
+    final = scan
+
+
+def is_text(values: pd.Series) -> bool:
+    """Whether a column holds text or truth values rather than numbers."""
+    kind = values.dtype
+    return kind.kind in "bOSU" or isinstance(
+        kind, pd.CategoricalDtype | pd.StringDtype | pd.BooleanDtype
+    )
+
+
+class FrameTable(TypedTable):
+    """A data frame."""
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        self.frame, self.head, self.has_rows = frame, frame.iloc[:0], len(frame) > 0
+
+    @classmethod
+    def of(cls, source: Any) -> FrameTable:
+        """The table of a frame of any library; the user's frame stays as it is."""
+        return cls(_renamed(to_pandas(source).copy(deep=False), None))
+
+    def read(self, text: Collection[str]) -> pd.DataFrame:
+        return self.frame
+
+    def blocks(self, types: Collection[str] | None, rows: int) -> Iterator[pd.DataFrame]:
+        frame = self.frame
         if types is not None:
             frame = frame[[name for name in frame.columns if name in types]]
         for start in range(0, max(len(frame), 1), rows):
             yield frame.iloc[start : start + rows]
-        return
-    with opened(source) as file:
-        if file.kind == "parquet":
-            part, batches = Part(file.name, 0, path=file.path), _parquet_batches(file, types, rows)
-        else:
-            dialect = find_dialect(file, delimiter, decimal, encoding)
-            if types is None:
-                types, mark = find_types(file, dialect, dialect.names, sure=decimal is not None)
-                dialect = replace(dialect, decimal=mark)
-            arrow = {name: _ARROW[types[name]] for name in dialect.names if name in types}
-            part, batches = _part(file, dialect, 0), _text_batches(file, dialect, arrow)
-        start = 0
-        for table in _regrouped(batches, rows):
-            frame = as_frame({n: table[n] for n in table.column_names}, len(table))
-            frame.index = pd.RangeIndex(start, start + len(frame))
-            start += len(frame)
-            known = Part(**{**part.__dict__, "rows": start})
-            yield Origin((known,)).carried_by(frame)
+
+
+class ParquetTable(TypedTable):
+    """A Parquet file."""
+
+    def __init__(self, file: TableFile) -> None:
+        self._file = file
+        with self._opened() as parquet:
+            self._names = parquet.schema_arrow.names
+            self.has_rows = parquet.metadata.num_rows > 0
+            self.head = self._placed(parquet.schema_arrow.empty_table())
+
+    def read(self, text: Collection[str]) -> pd.DataFrame:
+        with self._opened() as parquet:
+            return self._placed(parquet.read())
+
+    def _placed(self, table: pa.Table) -> pd.DataFrame:
+        frame = _renamed(table.to_pandas(), self._file.name)
+        return RowPlaces.of_file(self._file.name, len(frame)).attached_to(frame)
+
+    def blocks(self, types: Collection[str] | None, rows: int) -> Iterator[pd.DataFrame]:
+        places = FileRows(self._file.name, 0, columns=tuple(self.head.columns))
+        return _blocks(self._batches(types, rows), rows, places)
+
+    def _batches(self, types: Collection[str] | None, rows: int) -> Iterator[pa.RecordBatch]:
+        with self._opened() as parquet:
+            named = zip(self._names, self.head.columns, strict=True)
+            chosen = {raw: name for raw, name in named if types is None or name in types}
+            schema = pa.schema([parquet.schema_arrow.field(raw) for raw in chosen])
+            yield pa.RecordBatch.from_pylist([], schema=schema).rename_columns([*chosen.values()])
+            for batch in parquet.iter_batches(batch_size=rows, columns=list(chosen)):
+                yield batch.rename_columns([chosen[raw] for raw in batch.schema.names])
+
+    @contextmanager
+    def _opened(self) -> Iterator[pq.ParquetFile]:
+        try:
+            with pq.ParquetFile(self._file.path) as parquet:
+                yield parquet
+        except (pa.ArrowException, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
+            raise TableError(
+                f"the Parquet file is damaged or cut off ({error}); write it again",
+                path=self._file.name,
+            ) from error
+
+
+def _renamed(frame: pd.DataFrame, path: str | None) -> pd.DataFrame:
+    frame.columns = pd.Index(clean_names([str(name) for name in frame.columns], path))
+    return frame
+
+
+def _blocks(
+    batches: Iterator[pa.RecordBatch],
+    rows: int,
+    part: FileRows,
+    convert: Callable[[pa.Table], Mapping[str, Any]] | None = None,
+) -> Iterator[pd.DataFrame]:
+    """Data frames of so many rows, with their places, of batches of any size; one at least."""
+    start = 0
+    for table in _regrouped(batches, rows):
+        columns = {n: table[n] for n in table.column_names} if convert is None else convert(table)
+        frame = as_frame(columns, len(table))
+        frame.index = pd.RangeIndex(start, start + len(frame))
+        start += len(frame)
+        yield RowPlaces((replace(part, rows=start),)).attached_to(frame)
 
 
 def _regrouped(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:
-    """Tables of so many rows, of batches of any size; one at least."""
     waiting: list[pa.RecordBatch] = []
     count, given = 0, False
     for batch in batches:
@@ -190,130 +302,131 @@ def _regrouped(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.Tabl
         yield pa.Table.from_batches(waiting)
 
 
-# ---------------------------------------------------------------------------- text
+# -------------------------------------------------------------------------- text files
 
 
-def _text_batches(
-    file: File, dialect: Dialect, types: Mapping[str, pa.DataType]
-) -> Iterator[pa.RecordBatch]:
-    """Batches of the columns that have a type; one at least."""
-    schema = pa.schema(list(types.items()))
-    if dialect.ends:
-        yield pa.RecordBatch.from_pylist([], schema=schema)
-        return
-    # The last column is always read: a quote that is not closed swallows the rows after it there.
-    last = dialect.names[-1]
-    wanted = {**types, last: types.get(last, pa.string())}
-    header = sum(len(name) + 3 for name in dialect.names)
-    chunk = min(max(CHUNK, 16 * header), LONGEST_CHUNK)
-    some = False
-    try:
-        reader = pacsv.open_csv(
+class CsvTable:
+    """A text file whose dialect has been detected; see `TypedTable`.
+
+    Parameters
+    ----------
+    file : TableFile
+    dialect : Dialect
+    decimals : str
+        Decimal marks that it may have.
+    """
+
+    def __init__(self, file: TableFile, dialect: Dialect, decimals: str) -> None:
+        self._file, self._dialect, self._decimals = file, dialect, decimals
+        self._types: ColumnTypes | None = None
+        self.has_rows = dialect.has_rows
+        frame = pd.DataFrame(np.empty((0, len(dialect.names)), object), columns=dialect.names)
+        self.head = RowPlaces.of_file(file.name, 0).attached_to(frame)
+
+    def read(self, text: Collection[str]) -> pd.DataFrame:
+        names = self._dialect.names
+        table = pa.Table.from_batches(list(self._text_batches(names)))
+        frame = as_frame(ColumnTypes(names, self._decimals, text).read(table))
+        places = RowPlaces((FileRows.of_csv(self._file, self._dialect, len(frame)),))
+        return places.attached_to(frame)
+
+    def blocks(
+        self, types: Mapping[str, str] | None, rows: int, decimal: str | None = None
+    ) -> Iterator[pd.DataFrame]:
+        names = self._dialect.names
+        if types is None:
+            self._types = ColumnTypes(names, self._decimals)
+            for batch in self._text_batches(names):
+                self._types.read(batch)
+            return self.final(names, rows)
+        arrow = {name: ARROW_TYPES[types[name]] for name in names if name in types}
+        return _blocks(self._batches(arrow, decimal), rows, self._places)
+
+    def text_columns(self, names: Sequence[str], text: Collection[str]) -> frozenset[str]:
+        """As of `TypedTable`: those of the first rows, and of all rows after a scan."""
+        if self._types is None:
+            # The decimal mark is that of all columns, whichever are wanted.
+            every = names if len(self._decimals) == 1 else self._dialect.names
+            self._types = ColumnTypes(every, self._decimals, text)
+            self._types.read(self._first_rows(every))
+        return self._types.text_columns() & {*names}
+
+    def scan(self, names: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
+        assert self._types is not None
+        batches = self._text_batches(list(self._types.types()))
+        for block in _blocks(batches, rows, self._places, self._types.read):
+            yield block[list(names)]
+
+    def final(self, names: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
+        assert self._types is not None
+        types = {name: kind for name, kind in self._types.types().items() if name in names}
+        return self.blocks(types, rows, self._types.decimal)
+
+    @property
+    def _places(self) -> FileRows:
+        return FileRows.of_block(self._file, self._dialect, 0)
+
+    def _first_rows(self, names: Sequence[str]) -> pa.Table:
+        dialect, kept = self._dialect, []
+        with suppress(OSError, ValueError, *DAMAGE):  # explained when all rows are read
+            rows = rows_with_lines(self._file, dialect.encoding, dialect.delimiter)
+            for _, cells, _ in islice(rows, 1, FIRST_ROWS):
+                if len(cells) == len(dialect.names):
+                    kept.append(cells)
+        places = {name: k for k, name in enumerate(dialect.names)}
+        columns = {name: [cells[places[name]] for cells in kept] for name in names}
+        return pa.table(columns, pa.schema([(name, pa.string()) for name in names]))
+
+    def _text_batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        return self._batches(dict.fromkeys(names, pa.string()))
+
+    def _batches(
+        self, types: Mapping[str, pa.DataType], decimal: str | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Batches of the columns that have a type; one at least."""
+        file, dialect = self._file, self._dialect
+        dialect = replace(dialect, decimal=decimal or dialect.decimal)
+        schema = pa.schema(list(types.items()))
+        if not dialect.has_rows:
+            yield pa.RecordBatch.from_pylist([], schema=schema)
+            return
+        # The last column is always read: a quote that is never closed swallows rows there.
+        last = dialect.names[-1]
+        batch, read = None, {**types, last: types.get(last, pa.string())}
+        try:
+            for batch in self._reader(read, dialect):
+                yield pa.RecordBatch.from_arrays([batch[name] for name in types], schema=schema)
+            if batch is None:
+                yield pa.RecordBatch.from_pylist([], schema=schema)
+            elif len(batch):
+                end = batch[last][len(batch) - 1].as_py()
+                if isinstance(end, str) and ("\n" in end or "\r" in end):
+                    raise_if_quote_open(file, dialect)
+        except (pa.ArrowException, UnicodeError, OSError, *DAMAGE) as error:
+            if isinstance(error, OSError) and error.errno is not None and not file.zipped:
+                raise
+            raise explained(file, dialect, types, error) from error
+
+    def _reader(
+        self, types: Mapping[str, pa.DataType], dialect: Dialect
+    ) -> pacsv.CSVStreamingReader:
+        file = self._file
+        header = sum(len(name) + 3 for name in dialect.names)
+        return pacsv.open_csv(
             pa.input_stream(file.path, compression="gzip" if file.zipped else None),
             read_options=pacsv.ReadOptions(
-                block_size=chunk,
+                block_size=min(max(CHUNK, 16 * header), LONGEST_CHUNK),
                 use_threads=True,
-                skip_rows=dialect.skip,
+                skip_rows=dialect.header_lines,
                 column_names=list(dialect.names),
                 encoding="utf8" if dialect.encoding.startswith("utf-8") else dialect.encoding,
             ),
             parse_options=pacsv.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=True),
             convert_options=pacsv.ConvertOptions(
-                include_columns=list(wanted),
-                column_types=wanted,
+                include_columns=list(types),
+                column_types=types,
                 null_values=MISSING,
                 strings_can_be_null=False,
                 decimal_point=dialect.decimal,
             ),
         )
-        batch = None
-        for batch in reader:
-            yield pa.RecordBatch.from_arrays([batch[name] for name in types], schema=schema)
-            some = True
-        if batch is not None and len(batch):
-            end = batch[last][len(batch) - 1].as_py()
-            if isinstance(end, str) and ("\n" in end or "\r" in end):
-                raise_if_open(file, dialect)
-        if not some:
-            yield pa.RecordBatch.from_pylist([], schema=schema)
-    except (pa.ArrowException, UnicodeError, OSError, *DAMAGE) as error:
-        if isinstance(error, OSError) and error.errno is not None and not file.zipped:
-            raise
-        raise explained(file, dialect, types, error) from error
-
-
-def _part(file: File, dialect: Dialect, rows: int) -> Part:
-    return Part(file.name, rows, 0, file.path, file.zipped, dialect.delimiter, dialect.encoding)
-
-
-def _decimal_of(table: pa.Table) -> str:
-    """The decimal mark of a table of text."""
-    look = Kinds(table.column_names, ".,")
-    look.see(table)
-    return look.decimal()
-
-
-def find_types(
-    file: File, dialect: Dialect, names: Collection[str], sure: bool = False
-) -> tuple[dict[str, str], str]:
-    """Types of columns of a text file that hold for all rows, and the decimal mark.
-
-    The mark of the dialect, which was found out from the beginning of the file, is taken if it is
-    ``sure``.
-    """
-    marks = dialect.decimal if sure or dialect.delimiter == "," else ".,"
-    # The mark is that of all columns, whichever are wanted.
-    every = list(dialect.names) if len(marks) > 1 else [n for n in dialect.names if n in names]
-    look = Kinds(every, marks)
-    for batch in _text_batches(file, dialect, dict.fromkeys(every, pa.string())):
-        look.see(batch)
-    return {n: kind for n, kind in look.types().items() if n in names}, look.decimal()
-
-
-# -------------------------------------------------------------------------- Parquet
-
-
-@contextmanager
-def _reading_parquet(file: File) -> Iterator[None]:
-    try:
-        yield
-    except (pa.ArrowException, OSError) as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise
-        raise TableError(
-            f"the Parquet file is damaged or cut off ({error}); write it again", path=file.name
-        ) from error
-
-
-def _parquet_batches(
-    file: File, types: Mapping[str, str] | None, rows: int
-) -> Iterator[pa.RecordBatch]:
-    with _reading_parquet(file), pq.ParquetFile(file.path) as parquet:
-        raw = parquet.schema_arrow.names
-        named = zip(raw, clean_names(raw, file.name), strict=True)
-        chosen = {n: clean for n, clean in named if types is None or clean in types}
-        schema = pa.schema([parquet.schema_arrow.field(n) for n in chosen])
-        yield _named(pa.RecordBatch.from_pylist([], schema=schema), chosen)
-        for batch in parquet.iter_batches(batch_size=rows, columns=list(chosen)):
-            yield _named(batch, chosen)
-
-
-def _named(batch: pa.RecordBatch, names: Mapping[str, str]) -> pa.RecordBatch:
-    return batch.rename_columns([names[n] for n in batch.schema.names])
-
-
-# ------------------------------------------------------------------------ data frames
-
-
-def _own_frame(source: Any) -> pd.DataFrame:
-    """A data frame of pandas, with strings for names, that is not the user's."""
-    if not isinstance(source, pd.DataFrame):
-        if hasattr(source, "collect_schema") and hasattr(source, "collect"):
-            source = source.collect()
-        source = source.to_pandas()
-    return _renamed(source.copy(deep=False), None)
-
-
-def _renamed(frame: pd.DataFrame, path: str | None) -> pd.DataFrame:
-    frame.columns = pd.Index(clean_names([str(name) for name in frame.columns], path))
-    return frame

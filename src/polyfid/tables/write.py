@@ -1,4 +1,4 @@
-"""Tables to files, which appear complete or not at all."""
+"""Tables to files; a file appears complete or not at all."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from polyfid.atomic import replacing
+from polyfid.frames import is_frame
 from polyfid.tables.read import read_table
-from polyfid.tables.sources import is_frame
 
 _RUNS = r"^[=+\-@\t\r]"
 _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"

@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 import os
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
+from threadpoolctl import threadpool_limits
 
-from polyfid import model_files as persistence
+from polyfid import model_files
 from polyfid.estimator.classifier import MultiFidelityClassifier
 from polyfid.learning.progress import Callback
-from polyfid.tables import LabelledTable, Origin, Recipe, Roles, iter_blocks, read_table
-from polyfid.tables.column import Missing
+from polyfid.tables.column import ColumnEncoding, Missing
+from polyfid.tables.encoder import TableEncoder, Unknown, warn_of_unknown
 from polyfid.tables.errors import no_column
-from polyfid.tables.files import one_class
-from polyfid.tables.origin import columns_behind
-from polyfid.tables.recipe import Unseen
-from polyfid.tables.stored import restored_table, table_state
-from polyfid.tabular.files import Step, fit_files, own_copy
-from polyfid.tabular.ordered import in_order
+from polyfid.tables.labelled import LabelledTable, one_class_error
+from polyfid.tables.large import LabelledFiles, resumed
+from polyfid.tables.places import RowPlaces, columns_of_file
+from polyfid.tables.read import iter_blocks, read_table
+from polyfid.tables.roles import Roles
+from polyfid.tables.spool import Spool, spool_folder
+from polyfid.text import bytes_in_words
+from polyfid.values import to_json
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +40,7 @@ class TableModel:
 
     Attributes
     ----------
-    recipe : Recipe
+    encoder : TableEncoder
         How columns become numbers.
     classifier : MultiFidelityClassifier
         Fitted.
@@ -47,8 +54,7 @@ class TableModel:
     >>> import pandas as pd
     >>> from polyfid import MultiFidelityClassifier
     >>> from polyfid.kernels import RBF
-    >>> from polyfid.tables import read_labelled
-    >>> from polyfid.tabular import TableModel
+    >>> from polyfid.tables import TableModel, read_labelled
     >>> crowd = pd.DataFrame({"x": range(10), "label": ["bad"] * 4 + ["good"] * 6})
     >>> expert = pd.DataFrame({"x": [1, 3, 5, 8], "label": ["bad", "bad", "good", "good"]})
     >>> table = read_labelled([], level_files={"crowd": crowd, "expert": expert})
@@ -60,7 +66,7 @@ class TableModel:
     1  b  good
     """
 
-    recipe: Recipe
+    encoder: TableEncoder
     classifier: MultiFidelityClassifier
     roles: Roles
     table: LabelledTable | None = None
@@ -71,6 +77,7 @@ class TableModel:
         table: LabelledTable,
         classifier: MultiFidelityClassifier | None = None,
         missing: Missing = "error",
+        *,
         callback: Callback | None = None,
     ) -> TableModel:
         """The model of labelled rows.
@@ -81,17 +88,25 @@ class TableModel:
         classifier : MultiFidelityClassifier, optional
             A copy is fitted; one with ``random_state=0`` by default.
         missing : {"error", "median", "indicator"}
-            What to do about missing values; see `Recipe.learn`.
+            What to do about missing values; see `TableEncoder`.
         callback : callable, optional
-            As in `MultiFidelityClassifier.fit`.
+            Receives a `Progress` for each step of the fit.
         """
-        recipe = Recipe.learn(table.features, categorical=table.roles.categorical, missing=missing)
-        model = own_copy(classifier, table.levels)
-        _check_classes(table)
-        x = _named(recipe(table.features), recipe)
-        given = {"fidelity": table.fidelity, "sample_weight": table.weight}
-        model.fit(x, table.label, **given, callback=callback)
-        return cls(recipe, model, table.roles, table)
+        encoder = TableEncoder(categorical=table.roles.categorical, missing=missing)
+        x = encoder.fit(table.features).transform(table.features)
+        counted = table.label if table.weight is None else table.label[table.weight > 0.0]
+        classes = np.unique(counted).tolist()
+        if len(classes) < 2:
+            raise one_class_error(classes, table.places.file, table.roles)
+        made = cls(encoder, _own_copy(classifier, table.levels), table.roles, table)
+        made.classifier.fit(
+            made._named(x),
+            table.label,
+            fidelity=table.fidelity,
+            sample_weight=table.weight,
+            callback=callback,
+        )
+        return made
 
     @classmethod
     def fit_files(
@@ -107,15 +122,14 @@ class TableModel:
         spool: str | os.PathLike[str] | None = None,
         client: Any = None,
         say: Callable[[str], None] | None = None,
-        step: Step | None = None,
         callback: Callback | None = None,
         **csv: Any,
     ) -> TableModel:
         """The model of labelled rows in files, which may be larger than memory.
 
-        The files are looked at block after block, text files twice, and read once more to write
-        all rows as numbers into a temporary folder. From there passes of inference read them, by
-        `MultiFidelityClassifier.fit_blocks`. The model keeps no rows (``table`` is None).
+        The files are read twice, block after block: once to learn what they hold, and once to
+        write all rows as numbers into a temporary folder. From there passes of inference read them,
+        by `MultiFidelityClassifier.fit_blocks`. The model keeps no rows (``table`` is None).
 
         Parameters
         ----------
@@ -125,21 +139,20 @@ class TableModel:
             As in `fit`. Medians are exact for up to 4 million numbers in all columns together,
             beyond that those of a sample.
         rows : int
-            Of a block.
+            Rows per block.
         checkpoint : path, optional
-            After every pass the classifier as it is then is saved here. If the file is there when
-            the fit begins, and of the same fit, it goes on from there. In the end it is removed.
+            The classifier is saved here after every pass. If the file exists when the fit begins,
+            and is of the same fit, the fit continues from it. In the end it is removed.
         spool : path, optional
             The folder in which to make the temporary one; that for temporary files by default. It
-            takes 8 bytes a number and 8 to 16 a row, which is said (``say``) before.
+            takes 8 bytes per number and 8 to 16 per row; ``say`` is told how much before.
         client : distributed.Client, optional
-            Of a cluster whose workers make the passes; they must see the folder.
+            Of a cluster whose workers compute the passes; they must have access to the folder.
         say : callable, optional
-            Takes sentences about what is done.
-        step : callable, optional
-            Takes the stage of the work, the rows done, and how many there are if that is known.
+            Receives sentences about what is done.
         callback : callable, optional
-            As in `MultiFidelityClassifier.fit_blocks`.
+            Receives a `Progress` for each block that is read ("reading"), for each that is written
+            as numbers ("encoding"), and for each pass of inference.
 
         Examples
         --------
@@ -148,7 +161,7 @@ class TableModel:
         >>> import pandas as pd
         >>> from polyfid import MultiFidelityClassifier
         >>> from polyfid.kernels import RBF
-        >>> from polyfid.tabular import TableModel
+        >>> from polyfid.tables import TableModel
         >>> x = np.random.RandomState(0).uniform(-1, 1, 400)
         >>> label, level = np.where(x > 0, "good", "bad"), np.where(x % 0.1 > 0.05, "low", "top")
         >>> rows = pd.DataFrame({"x": x, "label": label, "fidelity": level})
@@ -160,22 +173,33 @@ class TableModel:
         >>> fitted.predict(pd.DataFrame({"x": [-0.5, 0.5]}))["label"].tolist()
         ['bad', 'good']
         """
-        found, model = fit_files(
-            files,
-            roles,
-            level_files,
-            classifier,
-            missing,
-            rows=rows,
-            checkpoint=checkpoint,
-            spool=spool,
-            client=client,
-            say=say,
-            step=step,
-            callback=callback,
-            **csv,
-        )
-        return cls(found.recipe, model, found.roles)
+        if checkpoint is not None and not Path(checkpoint).parent.is_dir():
+            # Now, rather than after the first pass.
+            raise ValueError(f"there is no folder for checkpoint {os.fspath(checkpoint)!r}")
+        with (
+            LabelledFiles(files, roles, level_files, rows=rows, **csv) as labelled,
+            spool_folder(spool) as folder,
+        ):
+            summary = labelled.survey(missing, callback)
+            model = resumed(_own_copy(classifier, summary.levels), summary, checkpoint)
+            numbers = Spool(folder, summary, rows)
+            if say is not None:
+                say(
+                    f"{summary.n_rows:,} rows are read in blocks of {rows:,}; as numbers they take "
+                    f"{bytes_in_words(numbers.size)} in {folder} while the fit lasts"
+                )
+            numbers.check_room()
+            numbers.write(labelled.encoded(summary, callback))
+            with _warm(model):
+                if client is None:
+                    model.fit_blocks(numbers, checkpoint=checkpoint, callback=callback)
+                else:
+                    from polyfid.tables.on_cluster import fit_on_cluster
+
+                    fit_on_cluster(model, numbers, client, checkpoint, callback)
+        if checkpoint is not None:
+            Path(checkpoint).unlink(missing_ok=True)
+        return cls(summary.encoder, model, summary.roles)
 
     # --------------------------------------------------------------- predicting
 
@@ -199,8 +223,8 @@ class TableModel:
             The id, ``label``, ``p_<class>`` for each class, ``latent_mean`` and ``latent_sd``
             (``latent_mean_<class>`` and so on if there are more than two classes).
         """
-        made, unseen = self._predict(read_table(frame, text=self._texts(id)), fidelity, id)
-        unseen.warn()
+        made, unknown = self._predict(read_table(frame, text=self._texts(id)), fidelity, id)
+        warn_of_unknown(unknown)
         return made
 
     def predict_blocks(
@@ -227,22 +251,21 @@ class TableModel:
         Yields
         ------
         DataFrame
-            In the order of the blocks. In the end there is one warning of unknown categories.
+            In the order of the blocks. In the end one warning names all unknown categories.
         """
         jobs = (os.cpu_count() or 1) if n_jobs is None else max(1, n_jobs)
-        unseen = Unseen({})
-        predicting = Predicting(fidelity, id)
+        unknown: Unknown = Counter()
+        predict = partial(_predict_block, fidelity=fidelity, id=id)
         if client is None:
-            parts = in_order(partial(predicting, self), blocks, jobs)
+            results = in_order(partial(predict, self), blocks, jobs)
         else:
-            from polyfid.tabular import cluster
+            from polyfid.tables import on_cluster
 
-            bare = replace(self, table=None)
-            parts = cluster.in_order(client, predicting, bare, blocks)
-        for made, new in parts:
-            unseen = Unseen.total([unseen, new])
+            results = on_cluster.in_order(client, predict, replace(self, table=None), blocks)
+        for made, new in results:
+            unknown.update(new)
             yield made
-        unseen.warn()
+        warn_of_unknown(unknown)
 
     def read_blocks(
         self, source: Any, *, id: str | None = None, rows: int = 50_000, **csv: Any
@@ -255,11 +278,12 @@ class TableModel:
         id : str, optional
             As in `predict`.
         rows : int
-            Of a block.
+            Rows per block.
         **csv
             ``delimiter``, ``decimal`` and ``encoding`` of `read_table`.
         """
-        types = {**self.recipe.types, **dict.fromkeys(self._texts(id), "str")}
+        types = dict.fromkeys(self.encoder.kinds_, "float64")
+        types |= dict.fromkeys(self._texts(id), "str")
         for place, block in enumerate(iter_blocks(source, types, rows=rows, **csv)):
             if not place:  # while the file is open, which standard input is not for long
                 self._check_columns(block, id)
@@ -268,78 +292,73 @@ class TableModel:
     def _check_columns(self, frame: pd.DataFrame, id: str | None) -> None:
         """Refuse rows that lack columns, before anything is done with them."""
         if id is not None and id not in frame.columns:
-            raise no_column(id, columns_behind(frame), Origin.of(frame).name, " of ids")
-        self.recipe.check(frame)
+            raise no_column(id, columns_of_file(frame), RowPlaces.of(frame).file, " of ids")
+        self.encoder.check(frame)
 
     def _texts(self, id: str | None) -> list[str]:
         """Columns that are read as text, whatever they look like."""
-        types = self.recipe.types
-        features = [name for name, kind in types.items() if kind == "str"]
-        return [*features, *(name for name in self._id_names(id) if name not in types)]
+        kinds = self.encoder.kinds_
+        categories = [name for name, kind in kinds.items() if kind == "category"]
+        return [*categories, *(name for name in self._id_names(id) if name not in kinds)]
 
     def _id_names(self, id: str | None) -> list[str]:
         """Columns that may name the rows, the preferred one first."""
         if id is not None:
             return [id]
-        features = {column.name for column in self.recipe.columns}
-        return [
-            name for name in dict.fromkeys([self.roles.id, "id"]) if name and name not in features
-        ]
+        names = dict.fromkeys([self.roles.id, "id"])
+        return [name for name in names if name and name not in self.encoder.kinds_]
 
     def _predict(
         self, frame: pd.DataFrame, fidelity: str | None, id: str | None
-    ) -> tuple[pd.DataFrame, Unseen]:
+    ) -> tuple[pd.DataFrame, Unknown]:
         self._check_columns(frame, id)
         model, classes = self.classifier, [str(c) for c in self.classifier.classes_]
-        x, unseen = self.recipe.encode(frame)
+        x, unknown = self.encoder.encode(frame)
         if len(frame):
-            rows = _named(x, self.recipe)
-            p, mean, variance = model.predict_all(rows, fidelity)
+            p, mean, variance = model.predict_all(self._named(x), fidelity)
         else:
             p = np.empty((0, len(classes)))
             mean = variance = np.empty(0 if len(classes) == 2 else (0, len(classes)))
         columns: dict[str, Any] = {"label": model.classes_[np.argmax(p, axis=1)]}
         columns |= {f"p_{c}": p[:, k] for k, c in enumerate(classes)}
         for name, values in (("latent_mean", mean), ("latent_sd", np.sqrt(variance))):
-            parts = [values] if values.ndim == 1 else list(values.T)
-            names = [name] if values.ndim == 1 else [f"{name}_{c}" for c in classes]
-            columns |= dict(zip(names, parts, strict=True))
+            if values.ndim == 1:
+                columns[name] = values
+            else:
+                columns |= {f"{name}_{c}": values[:, k] for k, c in enumerate(classes)}
         made = pd.DataFrame(columns)
         key = next((name for name in self._id_names(id) if name in frame.columns), None)
         if key is not None:
             made.insert(0, "id" if key in made.columns else key, frame[key].to_numpy())
-        return made, unseen
+        return made, unknown
 
-    # ------------------------------------------------------------------ looking
+    # --------------------------------------------------------------- describing
 
     def training(self) -> tuple[pd.DataFrame, NDArray[Any], NDArray[np.str_]]:
-        """The training rows as the classifier saw them: X, y and fidelity."""
-        table = self._table()
-        return _named(self.recipe(table.features), self.recipe), table.label, table.fidelity
-
-    def unfitted(self) -> MultiFidelityClassifier:
-        """A classifier with the same parameters."""
-        return clone(self.classifier)
-
-    def summary(self) -> dict[str, Any]:
-        """What the model is, ready for JSON."""
-        return {
-            **persistence.plain(self.classifier._about()),
-            "target": self.roles.target,
-            "inputs": {
-                c.name: "number" if c.categories is None else "category"
-                for c in self.recipe.columns
-            },
-            "missing": self.recipe.missing,
-        }
-
-    def _table(self) -> LabelledTable:
+        """The training rows as the classifier got them: X, y and fidelity."""
         if self.table is None:
             raise ValueError(
                 "the model has no rows: it was fitted in blocks, or saved without them; give the "
                 "tables instead"
             )
-        return self.table
+        x = self._named(self.encoder.transform(self.table.features))
+        return x, self.table.label, self.table.fidelity
+
+    def unfitted(self) -> MultiFidelityClassifier:
+        """A classifier with the same parameters."""
+        return clone(self.classifier)
+
+    def _named(self, x: NDArray[np.float64]) -> pd.DataFrame:
+        return pd.DataFrame(x, columns=list(self.encoder.names_), copy=False)
+
+    def summary(self) -> dict[str, Any]:
+        """What the model is, ready for JSON."""
+        return {
+            **to_json(self.classifier._about()),
+            "target": self.roles.target,
+            "inputs": self.encoder.kinds_,
+            "missing": self.encoder.missing,
+        }
 
     # ------------------------------------------------------------------- saving
 
@@ -349,50 +368,81 @@ class TableModel:
         The file holds the training rows, so that a report can be made of it, and names of the
         files they came from, without their folders.
         """
-        persistence.write(path, "table", self._state(), self.summary())
+        model_files.write(path, "table", self._state(), self.summary())
 
     def _state(self) -> dict[str, Any]:
-        table = None if self.table is None else table_state(self.table)
-        classifier = self.classifier._state()
         return {
-            "recipe": self.recipe,
+            "columns": self.encoder.columns_,
+            "missing": self.encoder.missing,
             "roles": self.roles,
-            "classifier": classifier,
-            "table": table,
+            "classifier": self.classifier._state(),
+            "table": None if self.table is None else self.table._state(),
         }
 
     @classmethod
     def _restore(cls, state: Mapping[str, Any]) -> TableModel:
-        recipe, roles = state["recipe"], state["roles"]
-        if not isinstance(recipe, Recipe) or not isinstance(roles, Roles):
-            raise TypeError("the file has no recipe or no roles of columns")
+        columns, roles, table = state["columns"], state["roles"], state["table"]
+        if not isinstance(roles, Roles) or not all(isinstance(c, ColumnEncoding) for c in columns):
+            raise TypeError("the file lacks the roles or the encodings of columns")
+        encoder = TableEncoder.of(columns, state["missing"])
         classifier = MultiFidelityClassifier._restore(state["classifier"])
-        if len(recipe.names) != classifier.n_features_in_:
+        if len(encoder.names_) != classifier.n_features_in_:
             raise ValueError(
-                f"the recipe makes {len(recipe.names)} columns, and the classifier takes "
-                f"{classifier.n_features_in_}"
+                f"the columns become {len(encoder.names_)} numbers per row, and the classifier "
+                f"takes {classifier.n_features_in_}"
             )
-        table = None if state["table"] is None else restored_table(state["table"], roles)
-        return cls(recipe, classifier, roles, table)
+        table = None if table is None else LabelledTable._restore(table, roles)
+        return cls(encoder, classifier, roles, table)
 
 
-def _named(x: NDArray[np.float64], recipe: Recipe) -> pd.DataFrame:
-    return pd.DataFrame(x, columns=list(recipe.names), copy=False)
+def _predict_block(
+    model: TableModel, block: pd.DataFrame, fidelity: str | None, id: str | None
+) -> tuple[pd.DataFrame, Unknown]:
+    return model._predict(block, fidelity, id)
 
 
-@dataclass(frozen=True)
-class Predicting:
-    """What is done to every block; can be sent to another process."""
-
-    fidelity: str | None
-    id: str | None
-
-    def __call__(self, model: TableModel, block: pd.DataFrame) -> tuple[pd.DataFrame, Unseen]:
-        return model._predict(block, self.fidelity, self.id)
+def _own_copy(
+    classifier: MultiFidelityClassifier | None, levels: tuple[str, ...]
+) -> MultiFidelityClassifier:
+    """A classifier to fit that has the parameters of the user's."""
+    if classifier is None:
+        return MultiFidelityClassifier(random_state=0, levels=levels)
+    return clone(classifier).set_params(levels=levels)
 
 
-def _check_classes(table: LabelledTable) -> None:
-    counted = table.label if table.weight is None else table.label[table.weight > 0.0]
-    classes = np.unique(counted).tolist()
-    if len(classes) < 2:
-        raise one_class(classes, table.origin.name, table.roles)
+@contextmanager
+def _warm(model: MultiFidelityClassifier) -> Iterator[None]:
+    """Continue the fit of a model that has begun, and leave its parameters as they were."""
+    before = model.warm_start
+    model.set_params(warm_start=before or hasattr(model, "report_"))
+    try:
+        yield
+    finally:
+        model.set_params(warm_start=before)
+
+
+def in_order(work: Callable[[Any], Any], items: Iterable[Any], jobs: int) -> Iterator[Any]:
+    """The results of ``work(item)`` for all items, in order, computed by so many threads.
+
+    Examples
+    --------
+    >>> from polyfid.tables.model import in_order
+    >>> list(in_order(abs, [-1, -2, -3], jobs=2))
+    [1, 2, 3]
+    """
+    if jobs == 1:
+        with threadpool_limits(1):
+            yield from map(work, items)
+        return
+    waiting: deque[Future[Any]] = deque()
+    pool = ThreadPoolExecutor(jobs)
+    try:
+        with threadpool_limits(1):  # of BLAS, or threads would start threads
+            for item in items:
+                waiting.append(pool.submit(work, item))
+                if len(waiting) > jobs:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)

@@ -1,4 +1,4 @@
-"""Why a text file could not be read: gone through once more, slowly and with care."""
+"""Why a text file could not be read: Python reads it again, cell by cell, to find the place."""
 
 from __future__ import annotations
 
@@ -8,15 +8,21 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from polyfid.tables.cells import MISSING
-from polyfid.tables.dialect import Dialect, damaged, rows_with_lines, undecodable
+from polyfid.tables.csv_files import (
+    DAMAGE,
+    Dialect,
+    TableFile,
+    damaged,
+    rows_with_lines,
+    undecodable,
+)
 from polyfid.tables.errors import TableError, shown
-from polyfid.tables.sources import DAMAGE, File
 
 
 def explained(
-    file: File, dialect: Dialect, types: Mapping[str, pa.DataType], error: BaseException
+    file: TableFile, dialect: Dialect, types: Mapping[str, pa.DataType], error: BaseException
 ) -> TableError:
-    """What is wrong with a file that could not be read, found by going through it with care."""
+    """The error of a file that could not be read, with the first row that is wrong."""
     numbers = {
         k: _is_whole if types[name] == pa.int64() else _is_number
         for k, name in enumerate(dialect.names)
@@ -45,7 +51,7 @@ def explained(
     return TableError(f"the file cannot be read: {error}", path=file.name)
 
 
-def _ragged(file: File, dialect: Dialect, line: int, cells: list[str], end: int) -> TableError:
+def _ragged(file: TableFile, dialect: Dialect, line: int, cells: list[str], end: int) -> TableError:
     width = len(dialect.names)
     cell = max(cells, key=len)
     if end > line and "\n" in cell and len(cells) < width:
@@ -68,7 +74,7 @@ def _ragged(file: File, dialect: Dialect, line: int, cells: list[str], end: int)
     return TableError(text, path=file.name, row=line)
 
 
-def _no_number(file: File, dialect: Dialect, line: int, k: int, cell: str) -> TableError:
+def _no_number(file: TableFile, dialect: Dialect, line: int, k: int, cell: str) -> TableError:
     advice = ""
     other = {",": ".", ".": ","}[dialect.decimal]
     if _is_number(cell, other):
@@ -98,8 +104,8 @@ def _is_whole(cell: str, decimal: str) -> bool:
     return cell.strip() in MISSING or cell.strip().lstrip("+-").isdecimal()
 
 
-def raise_if_open(file: File, dialect: Dialect) -> None:
-    """Refuse a file that ends within a quote."""
+def raise_if_quote_open(file: TableFile, dialect: Dialect) -> None:
+    """Refuse a file whose last cell begins with a quote that is never closed."""
     end = 0
     try:
         for row in rows_with_lines(file, dialect.encoding, dialect.delimiter, strict=True):

@@ -1,4 +1,4 @@
-"""Fits and predictions of tables by the workers of a Dask cluster."""
+"""Fits and predictions of tables on the workers of a Dask cluster."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dask.delayed import delayed
 from polyfid import distributed
 from polyfid.estimator.classifier import MultiFidelityClassifier
 from polyfid.learning.progress import Callback
-from polyfid.tabular.spool import Spool
+from polyfid.tables.spool import Spool
 
 
 def fit_on_cluster(
@@ -26,52 +26,53 @@ def fit_on_cluster(
     spool: Spool,
     client: Any,
     checkpoint: str | os.PathLike[str] | None,
-    callback: Callback | None = None,
+    callback: Callback | None,
 ) -> None:
-    """Fit to the rows of a spool, of which each worker reads blocks from the folder."""
+    """Fit to the rows of a spool; workers read its blocks from the folder."""
     blind = [who for who, sees in client.run(_is_there, str(spool.folder)).items() if not sees]
     if blind:
         raise ValueError(
             f"worker {blind[0]} does not see the folder {spool.folder}; name one on a file system "
             "that all workers share (spool=..., --spool)"
         )
+    names = list(spool.summary.encoder.names_)
     X = dd.from_map(
-        spool.part,
-        ["x"] * len(spool.sizes),
-        range(len(spool.sizes)),
-        meta=pd.DataFrame(columns=list(spool.found.recipe.names), dtype=np.float64),
+        _column,
+        [spool] * len(spool),
+        range(len(spool)),
+        place=0,
+        meta=pd.DataFrame(columns=names, dtype=np.float64),
     )
-    levels = np.array(spool.found.levels)
-    distributed.fit(
-        model,
-        X,
-        _array(spool, "code", spool.found.classes.dtype),
-        _array(spool, "level", levels.dtype),
-        _array(spool, "weight", np.dtype(float)) if spool.weighted else None,
-        client=client,
-        checkpoint=checkpoint,
-        callback=callback,
-    )
+    others = [_array(spool, place) for place in range(1, len(spool.block(0)))]
+    distributed.fit(model, X, *others, client=client, checkpoint=checkpoint, callback=callback)
 
 
 def _is_there(folder: str) -> bool:
     return Path(folder).is_dir()
 
 
-def _array(spool: Spool, name: str, dtype: np.dtype[Any]) -> da.Array:
-    """One entry a row, in as many pieces as there are blocks."""
-    read = delayed(spool.part, pure=False)
+def _column(spool: Spool, number: int, place: int) -> Any:
+    return spool.block(number)[place]
+
+
+def _array(spool: Spool, place: int) -> da.Array:
+    """One entry per row, in one chunk per block."""
+    read, dtype = delayed(_column, pure=False), spool.block(0)[place].dtype
+    n, rows = spool.summary.n_rows, spool.rows
     return da.concatenate(
-        [da.from_delayed(read(name, k), (n,), dtype) for k, n in enumerate(spool.sizes)]
+        [
+            da.from_delayed(read(spool, k, place), (min(rows, n - k * rows),), dtype)
+            for k in range(len(spool))
+        ]
     )
 
 
 def in_order(
     client: Any, work: Callable[[Any, Any], Any], model: Any, items: Iterable[Any]
 ) -> Iterator[Any]:
-    """What ``work`` makes of the model and each item, in order.
+    """The results of ``work(model, item)`` for all items, in order.
 
-    Two items a thread of the cluster are on their way at a time. They travel inside the tasks, so
+    Two items per thread of the cluster are under way at a time. They travel inside the tasks, so
     that one that was on a lost worker can be sent again.
     """
     ahead = 2 * max(sum(client.nthreads().values()), 1)

@@ -1,4 +1,4 @@
-"""What is in a labelled table, and what is wrong or odd about it."""
+"""What a labelled table holds, and what is wrong or odd about it."""
 
 from __future__ import annotations
 
@@ -8,19 +8,21 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from polyfid.estimator.inputs import point_ids
 from polyfid.tables.column import Missing
-from polyfid.tables.errors import TableError, listed
+from polyfid.tables.encoder import TableEncoder
+from polyfid.tables.errors import TableError
 from polyfid.tables.labelled import LabelledTable
-from polyfid.tables.recipe import Recipe
-from polyfid.text import aligned
+from polyfid.text import aligned, name_few
+from polyfid.values import to_json
 
 #: Fewer trusted rows of a class than this are little to learn or to evaluate from.
 FEW = 5
+#: Features that are printed.
+MOST_FEATURES = 40
 
 
 @dataclass(frozen=True)
-class Feature:
+class FeatureSummary:
     """A column to learn from; ``low`` and ``high`` are for numbers."""
 
     name: str
@@ -32,7 +34,7 @@ class Feature:
 
 
 @dataclass(frozen=True)
-class Shared:
+class LevelOverlap:
     """Points that two levels have labelled, and on how many of them the labels differ.
 
     A level's label of a point is its most frequent one.
@@ -45,24 +47,24 @@ class Shared:
 
 
 @dataclass(frozen=True)
-class Findings:
-    """What `diagnose` found.
+class Diagnosis:
+    """What `diagnose` reports of a table.
 
     Attributes
     ----------
     problems : tuple of str
         What keeps a model from being fitted, with file, row and column.
     notes : tuple of str
-        What is worth a look.
+        What is unusual.
     levels : tuple of str
         Least trusted first.
     classes : tuple
     counts : tuple of tuple of int
         Rows of a level (outer) and class (inner).
-    features : tuple of Feature
+    features : tuple of FeatureSummary
     duplicates : int
         Rows that repeat another one, label and level included.
-    shared : tuple of Shared
+    shared : tuple of LevelOverlap
         For each pair of levels with points in common.
     """
 
@@ -71,35 +73,27 @@ class Findings:
     levels: tuple[str, ...]
     classes: tuple[Any, ...]
     counts: tuple[tuple[int, ...], ...]
-    features: tuple[Feature, ...]
+    features: tuple[FeatureSummary, ...]
     duplicates: int
-    shared: tuple[Shared, ...]
+    shared: tuple[LevelOverlap, ...]
 
     def to_dict(self) -> dict[str, Any]:
         """All of it, ready for JSON."""
-        return {
-            "problems": list(self.problems),
-            "notes": list(self.notes),
-            "levels": list(self.levels),
-            "classes": list(self.classes),
-            "counts": [list(row) for row in self.counts],
-            "features": [asdict(feature) for feature in self.features],
-            "duplicates": self.duplicates,
-            "shared": [asdict(pair) for pair in self.shared],
-        }
+        made: dict[str, Any] = to_json(asdict(self))
+        return made
 
     def describe(self, width: int = 80) -> str:
-        """What is in the table, and what is wrong or odd about it, in lines for people."""
+        """All of it as lines of text for people."""
         count = len(self.features)
         cells: list[list[object]] = [["feature", "kind", "missing", "distinct", "from", "to"]]
         cells += [
             [f.name, f.kind, f.missing, f.distinct, _number(f.low), _number(f.high)]
-            for f in self.features[:_MOST]
+            for f in self.features[:MOST_FEATURES]
         ]
         lines = ["Levels, least trusted first, and rows of each class:", *self._counted(width), ""]
         lines += [f"{count} feature{'s' * (count != 1)}:", *aligned(cells, words=(0, 1))]
-        if count > _MOST:
-            lines.append(f"  and {count - _MOST} more")
+        if count > MOST_FEATURES:
+            lines.append(f"  and {count - MOST_FEATURES} more")
         for title, texts in (("Problems", self.problems), ("Notes", self.notes)):
             lines += ["", f"{title}:", *(f"  - {text}" for text in texts)] if texts else []
         return "\n".join(lines if self.problems else [*lines, "", "No problems found."])
@@ -120,26 +114,18 @@ class Findings:
         return aligned(turned)
 
 
-#: Features that are printed.
-_MOST = 40
-
-
-def diagnose(
-    table: LabelledTable, recipe: Recipe | None = None, *, missing: Missing = "error"
-) -> Findings:
-    """Look at a labelled table without fitting anything.
+def diagnose(table: LabelledTable, *, missing: Missing = "error") -> Diagnosis:
+    """Check a labelled table without fitting a model.
 
     Parameters
     ----------
     table : LabelledTable
-    recipe : Recipe, optional
-        How its columns become numbers; learnt by default, as for a fit.
     missing : {"error", "median", "indicator"}
         What a fit would do about missing values.
 
     Returns
     -------
-    Findings
+    Diagnosis
 
     Examples
     --------
@@ -148,24 +134,22 @@ def diagnose(
     >>> crowd = pd.DataFrame({"x": [1.0, 2.0, None], "label": ["no", "yes", "yes"]})
     >>> expert = pd.DataFrame({"x": [1.0, 2.0], "label": ["yes", "yes"]})
     >>> table = read_labelled([], level_files={"crowd": crowd, "expert": expert})
-    >>> findings = diagnose(table)
-    >>> print(findings.problems[0].partition(";")[0])
+    >>> diagnosis = diagnose(table)
+    >>> print(diagnosis.problems[0].partition(";")[0])
     table 1, row 3, column 'x': the cell is empty
-    >>> findings.shared[0].points, findings.shared[0].differ
+    >>> diagnosis.shared[0].points, diagnosis.shared[0].differ
     (2, 1)
     """
     problems: list[str] = []
+    kinds: dict[str, str] = {}
     try:
-        if recipe is None:
-            roles = table.roles
-            recipe = Recipe.learn(table.features, categorical=roles.categorical, missing=missing)
-        recipe.encode(table.features)
+        encoder = TableEncoder(categorical=table.roles.categorical, missing=missing)
+        kinds = encoder.fit(table.features).kinds_
     except TableError as error:
         problems += error.problems
     counts = table.counts()
     classes = tuple(counts.columns.tolist())
-    points = point_ids(table.features.astype(object))
-    kinds = {c.name: "number" if c.categories is None else "category" for c in _columns(recipe)}
+    points = _point_ids(table.features)
     features = tuple(_feature(table.features[n], kinds.get(n)) for n in table.features.columns)
     if len(classes) < 2:
         problems.append(
@@ -185,7 +169,7 @@ def diagnose(
             for pair in shared
         ),
     ]
-    return Findings(
+    return Diagnosis(
         tuple(problems),
         tuple(notes),
         table.levels,
@@ -197,36 +181,40 @@ def diagnose(
     )
 
 
-def _columns(recipe: Recipe | None) -> tuple[Any, ...]:
-    return () if recipe is None else recipe.columns
+def _point_ids(features: pd.DataFrame) -> pd.Series:
+    """The same number for rows with the same features, missing ones included."""
+    codes = pd.DataFrame({name: pd.factorize(values)[0] for name, values in features.items()})
+    return codes.groupby(list(codes.columns), sort=False).ngroup()
 
 
-def _feature(values: pd.Series, kind: str | None) -> Feature:
+def _feature(values: pd.Series, kind: str | None) -> FeatureSummary:
     number = values.dtype.kind in "fiu"
-    found = values.dropna()
-    ends = number and kind != "category" and len(found) > 0
-    return Feature(
+    present = values.dropna()
+    ends = number and kind != "category" and len(present) > 0
+    return FeatureSummary(
         str(values.name),
         kind or ("number" if number else "category"),
         int(values.isna().sum()),
-        int(found.nunique()),
-        float(found.min()) if ends and np.isfinite(found.min()) else None,
-        float(found.max()) if ends and np.isfinite(found.max()) else None,
+        int(present.nunique()),
+        float(present.min()) if ends and np.isfinite(present.min()) else None,
+        float(present.max()) if ends and np.isfinite(present.max()) else None,
     )
 
 
-def _shared(rows: pd.DataFrame, levels: tuple[str, ...]) -> tuple[Shared, ...]:
+def _shared(rows: pd.DataFrame, levels: tuple[str, ...]) -> tuple[LevelOverlap, ...]:
     counts = rows.value_counts(["level", "point", "label"], sort=False).reset_index(name="n")
     counts = counts.sort_values(["n", "label"], ascending=[False, True])
     usual = counts.drop_duplicates(["level", "point"]).set_index("point")
-    found = []
+    overlaps = []
     for k, lower in enumerate(levels):
         for upper in levels[k + 1 :]:
             pair = [usual.loc[usual["level"] == level, "label"] for level in (lower, upper)]
             both = pair[0].to_frame("a").join(pair[1].to_frame("b"), how="inner")
             if len(both):
-                found.append(Shared(lower, upper, len(both), int((both.a != both.b).sum())))
-    return tuple(found)
+                overlaps.append(
+                    LevelOverlap(lower, upper, len(both), int((both.a != both.b).sum()))
+                )
+    return tuple(overlaps)
 
 
 def _level_notes(table: LabelledTable, counts: pd.DataFrame) -> list[str]:
@@ -254,7 +242,7 @@ def _level_notes(table: LabelledTable, counts: pd.DataFrame) -> list[str]:
 def _row_notes(table: LabelledTable, rows: pd.DataFrame, duplicates: int) -> list[str]:
     notes = []
     if duplicates:
-        place = table.origin[int(np.argmax(rows.duplicated().to_numpy()))]
+        place = table.places[int(np.argmax(rows.duplicated().to_numpy()))]
         what = "row repeats" if duplicates == 1 else "rows repeat"
         notes.append(f"{duplicates} {what} another one, first {place}")
     labels = rows.groupby(["point", "level"])["label"].nunique()
@@ -269,7 +257,7 @@ def _row_notes(table: LabelledTable, rows: pd.DataFrame, duplicates: int) -> lis
             row, n = int(np.argmax(again.to_numpy())), int(again.sum())
             notes.append(
                 f"{n} {'id comes' if n == 1 else 'ids come'} more than once within a level, first "
-                f"{str(table.ids[row])!r} in {table.origin[row]}"
+                f"{str(table.ids[row])!r} in {table.places[row]}"
             )
     empty = 0 if table.weight is None else int((table.weight == 0.0).sum())
     if empty:
@@ -278,15 +266,17 @@ def _row_notes(table: LabelledTable, rows: pd.DataFrame, duplicates: int) -> lis
     return notes
 
 
-def _feature_notes(table: LabelledTable, features: tuple[Feature, ...]) -> list[str]:
+def _feature_notes(table: LabelledTable, features: tuple[FeatureSummary, ...]) -> list[str]:
     notes = []
     constant = [f.name for f in features if f.distinct == 1 and not f.missing]
     if constant:
         what = "a feature with one value only, which tells"
         several = "features with one value only, which tell"
-        notes.append(f"{what if len(constant) == 1 else several} nothing: {listed(constant)}")
+        notes.append(f"{what if len(constant) == 1 else several} nothing: {name_few(constant)}")
     if table.left_out:
-        notes.append(f"column{'s' * (len(table.left_out) > 1)} left out: {listed(table.left_out)}")
+        notes.append(
+            f"column{'s' * (len(table.left_out) > 1)} left out: {name_few(table.left_out)}"
+        )
     return notes
 
 

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_fit_files import fit_files, make_rows  # which skips if there is no pandas
+from made_tables import fit_files, make_rows
 
 from polyfid.tables import TableError
 
 dask_distributed = pytest.importorskip("distributed")
 pd = pytest.importorskip("pandas")
-on_cluster = pytest.importorskip("polyfid.tabular.cluster")
+on_cluster = pytest.importorskip("polyfid.tables.on_cluster")
 
 pytestmark = [pytest.mark.xdist_group("cluster"), pytest.mark.slow]
 
@@ -33,7 +33,7 @@ def model(tidy):
 
 def test_a_fit_is_that_of_one_process(client, tidy, model):
     there = fit_files([tidy], rows=60, client=client)
-    assert list(there.classifier.feature_names_in_) == list(there.recipe.names)
+    assert list(there.classifier.feature_names_in_) == list(there.encoder.names_)
     np.testing.assert_allclose(
         there.predict(tidy).filter(like="p_"), model.predict(tidy).filter(like="p_"), atol=1e-8
     )

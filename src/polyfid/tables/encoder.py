@@ -1,0 +1,303 @@
+"""From columns of a table to numbers that a classifier takes, the same for new rows as for old."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Collection, Sequence
+from typing import Any, Self, get_args
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.exceptions import NotFittedError
+
+from polyfid.arrays import Array
+from polyfid.frames import is_frame, to_pandas
+from polyfid.tables.column import (
+    MOST_CATEGORIES_IN_BLOCKS,
+    CategoryLearner,
+    ColumnEncoding,
+    Missing,
+    NumberLearner,
+)
+from polyfid.tables.errors import TableError, no_column, raise_all
+from polyfid.tables.places import RowPlaces, columns_of_file
+from polyfid.tables.read import is_text
+from polyfid.text import name_few
+
+#: Missing columns up to this number are reported one by one, with similar names.
+MOST_ABSENT = 3
+#: Numbers of all columns together that medians are taken of; if there are more, a sample of them.
+MEDIAN_CELLS = 4_000_000
+
+#: Rows by column and category, of categories that were not there when an encoder was fitted.
+Unknown = Counter[tuple[str, str]]
+
+
+class TableEncoder(TransformerMixin, BaseEstimator):
+    """Turns a table into numbers: numbers stay, a category becomes one column per value.
+
+    It is a transformer of scikit-learn: in a pipeline, it is learnt anew in each fold of a
+    cross-validation.
+
+    Parameters
+    ----------
+    features : sequence of str, optional
+        Columns to take; all by default.
+    categorical : collection of str
+        Columns of categories that look like numbers. Those of text, truth values and pandas'
+        categories are taken for categories anyway.
+    missing : {"error", "median", "indicator"}
+        What to do about missing values: refuse them; replace them by the median or the most
+        frequent category; or do so and also add a column that says where they were missing, which
+        for categories is a category of its own.
+
+    Attributes
+    ----------
+    columns_ : tuple of ColumnEncoding
+        How each column becomes numbers.
+    names_ : tuple of str
+        Names of the columns of numbers.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from polyfid.tables import TableEncoder
+    >>> frame = pd.DataFrame({"x": [0.5, 1.5], "colour": ["red", "blue"]})
+    >>> encoder = TableEncoder().fit(frame)
+    >>> encoder.names_
+    ('x', 'colour=blue', 'colour=red')
+    >>> encoder.transform(frame)
+    array([[0.5, 0. , 1. ],
+           [1.5, 1. , 0. ]])
+    """
+
+    def __init__(
+        self,
+        *,
+        features: Sequence[str] | None = None,
+        categorical: Collection[str] = (),
+        missing: Missing = "error",
+    ) -> None:
+        self.features = features
+        self.categorical = categorical
+        self.missing = missing
+
+    _columns: tuple[ColumnEncoding, ...] | None
+
+    # ------------------------------------------------------------------ learning
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the columns of a table.
+
+        Parameters
+        ----------
+        X : data frame of pandas or polars
+        y : ignored
+
+        Raises
+        ------
+        TableError
+            For each column that cannot be used, with the row that is the reason.
+        """
+        frame = _as_frame(X)
+        self._start(*self._names_and_text(frame), bounded=False)
+        if not len(frame):
+            raise TableError("there are no rows", path=RowPlaces.of(frame).file)
+        self._add(frame)
+        self._columns = self._learnt()
+        del self._learners
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Learn from one more block of rows; `transform` raises an error for unusable columns.
+
+        Medians of very many numbers are those of a random sample.
+
+        Parameters
+        ----------
+        X : data frame of pandas or polars
+        y : ignored
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from polyfid.tables import TableEncoder
+        >>> encoder = TableEncoder()
+        >>> for colours in (["red", "blue"], ["red", "grey"]):
+        ...     encoder = encoder.partial_fit(pd.DataFrame({"colour": colours}))
+        >>> encoder.names_
+        ('colour=blue', 'colour=grey', 'colour=red')
+        """
+        frame = _as_frame(X)
+        if not hasattr(self, "_learners"):
+            if self.__sklearn_is_fitted__():
+                raise ValueError(
+                    "fit has learnt all of its rows and kept none; call partial_fit for every "
+                    "block, the first one included"
+                )
+            self._start(*self._names_and_text(frame))
+        self._add(frame)
+        return self
+
+    def _names_and_text(self, frame: pd.DataFrame) -> tuple[list[str], set[str]]:
+        """Columns to take, and those of them that hold text."""
+        names = list(frame.columns) if self.features is None else list(self.features)
+        path = RowPlaces.of(frame).file
+        for name in (*names, *self.categorical):
+            if name not in frame.columns:
+                raise no_column(name, frame.columns, path)
+        if not names:
+            raise TableError("there are no columns of features", path=path)
+        return names, {name for name in names if is_text(frame[name])}
+
+    def _start(self, names: Sequence[str], text: Collection[str], bounded: bool = True) -> None:
+        """Begin to learn; ``bounded`` limits the memory that medians and categories take."""
+        if self.missing not in get_args(Missing):
+            choices = list(get_args(Missing))
+            raise ValueError(f"missing must be one of {choices}, got {self.missing!r}")
+        room = MEDIAN_CELLS // max(len(names), 1) if bounded else None
+        most = MOST_CATEGORIES_IN_BLOCKS if bounded else None
+        self._learners: dict[str, CategoryLearner | NumberLearner] = {
+            name: CategoryLearner(name, self.missing, name in self.categorical, most)
+            if name in text or name in self.categorical
+            else NumberLearner(name, self.missing, room)
+            for name in names
+        }
+        self._errors: dict[str, TableError] = {}
+        self._files: set[str | None] = set()
+        self._rng = np.random.default_rng(0)  # for the samples behind medians
+
+    def _add(self, block: pd.DataFrame) -> None:
+        """Take rows into account. A column that cannot be used is left alone from then on."""
+        self._columns = None
+        self._files.add(RowPlaces.of(block).file)
+        key = self._rng.uniform(size=len(block))
+        for name, learner in self._learners.items():
+            if name not in self._errors:
+                try:
+                    learner.add(block, key)
+                except TableError as error:
+                    self._errors[name] = error
+
+    def _learnt(self) -> tuple[ColumnEncoding, ...]:
+        """What was learnt; an error lists all columns that cannot be used."""
+        made, errors = [], dict(self._errors)
+        path = next(iter(self._files)) if len(self._files) == 1 else None
+        for name, learner in self._learners.items():
+            if name not in errors:
+                try:
+                    made.append(learner.encoding(path))
+                except TableError as error:
+                    errors[name] = error
+        raise_all([errors[name] for name in self._learners if name in errors])
+        return tuple(made)
+
+    @classmethod
+    def of(cls, columns: Sequence[ColumnEncoding], missing: Missing) -> TableEncoder:
+        """The fitted encoder of columns whose encodings exist already."""
+        categorical = [c.name for c in columns if c.categories is not None]
+        made = cls(features=[c.name for c in columns], categorical=categorical, missing=missing)
+        made._columns = tuple(columns)
+        return made
+
+    def unfitted(self) -> TableEncoder:
+        """An encoder to fit that takes the same columns, and the same ones for categories.
+
+        It is what cross-validation needs: which columns are categories is decided once for all
+        rows, and categories and medians are learnt from the training rows of each fold.
+        """
+        return clone(TableEncoder.of(self.columns_, self.missing))
+
+    # ------------------------------------------------------------------ applying
+
+    @property
+    def columns_(self) -> tuple[ColumnEncoding, ...]:
+        if not self.__sklearn_is_fitted__():
+            raise NotFittedError("this TableEncoder is not fitted yet; call fit first")
+        if self._columns is None:
+            self._columns = self._learnt()
+        return self._columns
+
+    @property
+    def names_(self) -> tuple[str, ...]:
+        return tuple(name for column in self.columns_ for name in column.names)
+
+    @property
+    def kinds_(self) -> dict[str, str]:
+        """Whether a column is a "number" or a "category"."""
+        return {c.name: "number" if c.categories is None else "category" for c in self.columns_}
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_columns")
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Names of the columns of numbers, as scikit-learn asks for them."""
+        return np.array(self.names_, dtype=object)
+
+    def transform(self, X: Any) -> Array:
+        """The numbers of some rows, (n, d); a warning names categories that are new.
+
+        Other columns and another order do not matter.
+
+        Parameters
+        ----------
+        X : data frame of pandas or polars
+        """
+        x, unknown = self.encode(_as_frame(X))
+        warn_of_unknown(unknown)
+        return x
+
+    def encode(self, frame: pd.DataFrame) -> tuple[Array, Unknown]:
+        """The numbers (n, d), and the categories that were not there at `fit`."""
+        self.check(frame)
+        x = np.empty((len(frame), len(self.names_)), order="F")
+        unknown: Unknown = Counter()
+        start = 0
+        for column in self.columns_:
+            stop = start + len(column.names)
+            new = column.encode(frame, x[:, start:stop])
+            unknown.update({(column.name, category): n for category, n in new.items()})
+            start = stop
+        return x, unknown
+
+    def check(self, frame: pd.DataFrame) -> None:
+        """Refuse rows that lack columns, and name them."""
+        absent = [c.name for c in self.columns_ if c.name not in frame.columns]
+        if not absent:
+            return
+        path, there = RowPlaces.of(frame).file, columns_of_file(frame)
+        if len(absent) > MOST_ABSENT:
+            raise TableError(
+                f"there are no columns {name_few(absent)}, which the model was fitted to; the "
+                f"columns are {name_few(there)}",
+                path=path,
+            )
+        taken = {c.name for c in self.columns_}
+        role = ", which the model was fitted to"
+        raise_all([no_column(c, there, path, role, taken=taken) for c in absent])
+
+
+def _as_frame(X: Any) -> pd.DataFrame:
+    if not is_frame(X):
+        raise TypeError(f"X must be a data frame of pandas or polars; got {type(X).__name__}")
+    return to_pandas(X)
+
+
+def warn_of_unknown(unknown: Unknown) -> None:
+    """Warn of categories that were not there when an encoder was fitted, if there are any."""
+    categories: dict[str, dict[str, int]] = {}
+    for (column, category), n in unknown.items():
+        categories.setdefault(column, {})[category] = n
+    texts = []
+    for column, rows in categories.items():
+        n = sum(rows.values())
+        texts.append(
+            f"column {column!r}: {n:,} {'row is' if n == 1 else 'rows are'} in no category that "
+            f"the model was fitted to ({name_few(rows)}); probabilities there come from the other "
+            "columns"
+        )
+    if texts:
+        warnings.warn("; ".join(texts), UserWarning, stacklevel=3)

@@ -1,0 +1,36 @@
+"""Labelled tables and small models for tests of tables."""
+
+import numpy as np
+import pandas as pd
+
+from polyfid import MultiFidelityClassifier
+from polyfid.kernels import RBF
+from polyfid.tables import TableModel
+
+
+def make_rows(n=300, seed=0):
+    """Rows of two levels with numbers, categories, ids and weights."""
+    rng = np.random.RandomState(seed)
+    x = rng.uniform(-1, 1, (n, 2)).round(3)
+    trusted = rng.uniform(size=n) < 0.3
+    wrong = (rng.uniform(size=n) < 0.2) & ~trusted
+    return pd.DataFrame(
+        {
+            "id": [f"r{i}" for i in range(n)],
+            "heat": x[:, 0],
+            "kind": np.array(["new", "old", "spare"])[rng.randint(0, 3, n)],
+            "flow": x[:, 1],
+            "label": np.where((x[:, 0] > 0) ^ wrong, "good", "bad"),
+            "fidelity": np.where(trusted, "expert", "crowd"),
+            "weight": rng.randint(0, 3, n),
+        }
+    )
+
+
+def make_model(**changes):
+    given = {"n_inducing": 20, "optimizer": None, "n_tuning": 200, "random_state": 0}
+    return MultiFidelityClassifier(1.0 * RBF(), **{**given, **changes})
+
+
+def fit_files(*given, classifier=None, rows=40, **more):
+    return TableModel.fit_files(*given, classifier=classifier or make_model(), rows=rows, **more)
