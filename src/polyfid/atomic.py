@@ -14,9 +14,9 @@ from typing import BinaryIO
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A file to write that takes the place of ``path`` when all is on the disk.
+    """A context that gives a file to write, which replaces ``path`` once it is complete.
 
-    A pipe or a device is written to as it is.
+    Where the block raises, ``path`` stays as it was. Pipes and devices are written to directly.
 
     Examples
     --------
@@ -32,11 +32,11 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     False
     'all of it'
     """
-    target = Path(os.path.realpath(path))  # through links, which stay
+    target = Path(os.path.realpath(path))  # a symbolic link stays, its target is replaced
     if not target.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(target.parent))
     if target.is_dir():
-        raise IsADirectoryError(errno.EISDIR, "this is a folder, and a file is wanted", str(path))
+        raise IsADirectoryError(errno.EISDIR, "this is a folder, not a file", str(path))
     if target.exists() and not target.is_file():
         with open(target, "wb") as file:
             yield file
@@ -47,14 +47,14 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        with suppress(FileNotFoundError):  # who could read the old file can read the new one
+        with suppress(FileNotFoundError):  # a new file gets the permissions of the old one
             os.chmod(beside, stat.S_IMODE(target.stat().st_mode))
         os.replace(beside, target)
     except BaseException:
         with suppress(OSError):
             beside.unlink(missing_ok=True)
         raise
-    with suppress(OSError):  # not every system can sync a folder
+    with suppress(OSError):  # not every file system can sync a folder
         folder = os.open(target.parent, os.O_RDONLY)
         try:
             os.fsync(folder)

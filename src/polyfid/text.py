@@ -1,16 +1,43 @@
-"""Names and cells of the user's as text: harmless, short enough, in columns."""
+"""Names and cells as text: without control characters, short enough, in columns."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 
 #: Longest cell that a table of text shows in full.
 LONGEST = 30
 
 
+def first_few(names: Iterable[object], limit: int) -> str:
+    """The first ``limit`` names with commas between them, and how many more there are.
+
+    Examples
+    --------
+    >>> from polyfid.text import first_few
+    >>> first_few("abcdefg", 3), first_few("abc", 3)
+    ('a, b, c and 4 more', 'a, b, c')
+    """
+    every = [str(name) for name in names]
+    more = f" and {len(every) - limit:,} more" if len(every) > limit else ""
+    return ", ".join(every[:limit]) + more
+
+
+def name_few(names: Iterable[object], most: int = 12) -> str:
+    """`first_few` of names in quotes.
+
+    Examples
+    --------
+    >>> from polyfid.text import name_few
+    >>> name_few(["a", "b"]), name_few(range(9), most=3)
+    ("'a', 'b'", '0, 1, 2 and 6 more')
+    """
+    # Scalars of numpy would be shown with their type.
+    return first_few((repr(n.item() if hasattr(n, "item") else n) for n in names), most)
+
+
 def visible(text: str) -> str:
-    r"""Text without characters that steer a terminal: they come from tables as well.
+    r"""Text whose control characters are written out, as they could steer the terminal.
 
     Examples
     --------
@@ -26,9 +53,11 @@ def _escape(character: str) -> str:
 
 
 def aligned(
-    rows: Sequence[Sequence[object]], indent: int = 2, words: Collection[int] = (0,)
+    rows: Iterable[Iterable[object]], indent: int = 2, words: Collection[int] = (0,)
 ) -> list[str]:
-    r"""Lines of a table, its heads first: columns of ``words`` to the left, others to the right.
+    r"""Lines of a table whose first row is its header.
+
+    Columns whose places are in ``words`` are aligned to the left, the others to the right.
 
     Examples
     --------
@@ -49,20 +78,10 @@ def aligned(
 
 
 def abbreviate(names: Iterable[object], longest: int) -> list[str]:
-    """Names of at most so many letters, which still differ where the names do.
+    """Names of at most ``longest`` letters, such that different names stay different.
 
-    Parameters
-    ----------
-    names : iterable of object
-        Shown together, such as those of the rows of a table.
-    longest : int
-        Letters, the sign of omission included.
-
-    Returns
-    -------
-    list of str
-        The middle of a long name is left out. Where two names would look the same, both their ends
-        are left out instead, and what tells them apart stays.
+    The middle of a long name is left out. Where two names would then be the same, their beginning
+    and end are left out instead, and the letters in which they differ stay.
 
     Examples
     --------
@@ -78,7 +97,7 @@ def abbreviate(names: Iterable[object], longest: int) -> list[str]:
     alike = [text for text, short in shown.items() if often[short] > 1]
     if alike:
         shown |= {text: _around_difference(text, alike, longest) for text in alike}
-    return _told_apart([shown[text] for text in texts], texts)
+    return _numbered([shown[text] for text in texts], texts)
 
 
 def _without_middle(text: str, longest: int) -> str:
@@ -89,14 +108,14 @@ def _without_middle(text: str, longest: int) -> str:
 
 
 def _around_difference(text: str, alike: list[str], longest: int) -> str:
-    """The part of a text that the others do not share, with some of what is around it."""
+    """The letters in which a text differs from the others, with some of those around them."""
     start = _shared(alike)
     ends = [other[start:][::-1] for other in alike]
     stop = len(text) - _shared(ends)
     room = longest - 2 - (stop - start)
     if room < 0:
         return f"…{_without_middle(text[start:stop], longest - 2)}…"
-    # More of what comes before, which says what it is a number of.
+    # More of the letters before than of those after: they often say what is numbered.
     after = min(room // 3, len(text) - stop)
     before = min(room - after, start)
     after = min(room - before, len(text) - stop)
@@ -113,33 +132,19 @@ def _shared(texts: list[str]) -> int:
     )
 
 
-def _told_apart(shown: list[str], texts: list[str]) -> list[str]:
-    """The same, with numbers where different texts look the same after all."""
-    seen: dict[str, dict[str, int]] = {}
+def _numbered(shown: list[str], texts: list[str]) -> list[str]:
+    """The short names, numbered where different texts have the same short name after all."""
+    numbers: dict[str, dict[str, int]] = {}
     for short, text in zip(shown, texts, strict=True):
-        seen.setdefault(short, {}).setdefault(text, len(seen[short]) + 1)
+        numbers.setdefault(short, {}).setdefault(text, len(numbers[short]) + 1)
     return [
-        short if len(seen[short]) == 1 else f"{short} ({seen[short][text]})"
+        short if len(numbers[short]) == 1 else f"{short} ({numbers[short][text]})"
         for short, text in zip(shown, texts, strict=True)
     ]
 
 
-def name_few(names: Iterable[object], most: int = 12) -> str:
-    """The first names in quotes, and how many there are besides.
-
-    Examples
-    --------
-    >>> from polyfid.text import name_few
-    >>> name_few(["a", "b"]), name_few(range(9), most=3)
-    ("'a', 'b'", '0, 1, 2 and 6 more')
-    """
-    every = [name.item() if hasattr(name, "item") else name for name in names]  # of numpy
-    more = f" and {len(every) - most} more" if len(every) > most else ""
-    return ", ".join(map(repr, every[:most])) + more
-
-
 def bytes_in_words(count: float) -> str:
-    """A size on disk or in memory.
+    """A size on disk or in memory, in MB or GB.
 
     Examples
     --------

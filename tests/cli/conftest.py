@@ -32,6 +32,27 @@ def make_rows(n, wrong, seed, prefix):
     return pd.DataFrame({"id": ids, "heat": x[:, 0], "flow": x[:, 1], "label": label})
 
 
+class Command:
+    """Calls of ``polyfid`` in this process; arguments are strings of words or single words."""
+
+    def __call__(self, call, *args, code=0, **options):
+        words = [*call.split(), *map(str, args)]
+        result = CliRunner().invoke(app, words, **options)
+        crash = result.exception
+        if crash is not None and not isinstance(crash, SystemExit):
+            traceback.print_exception(crash)
+        assert result.exit_code == code, (result.stdout, result.stderr)
+        return result
+
+    def json(self, *args, **options):
+        """The JSON of a call, which must be all that it prints."""
+        return json.loads(self(*args, "--json", **options).stdout)
+
+    def refusal(self, *args, code=2, **options):
+        """The message of a call that fails, in one line."""
+        return " ".join(self(*args, code=code, **options).stderr.replace("│", " ").split())
+
+
 @pytest.fixture(scope="session")
 def store(tmp_path_factory):
     """A folder with tables and a model, made once."""
@@ -43,11 +64,7 @@ def store(tmp_path_factory):
     tidy.to_csv(folder / "tidy.csv", index=False)
     new = make_rows(12, 0.0, 2, "n").drop(columns="label")
     new[["flow", "heat", "id"]].to_csv(folder / "new.csv", index=False)
-    made = CliRunner().invoke(
-        app,
-        ["fit", f"{folder}/tidy.csv", "--kernel", "rbf", "-o", f"{folder}/model.polyfid", "-q"],
-    )
-    assert made.exit_code == 0, made.output
+    Command()("fit --kernel rbf -q", f"{folder}/tidy.csv", "-o", f"{folder}/model.polyfid")
     (folder / "model.polyfid.toml").unlink()
     return folder
 
@@ -61,25 +78,9 @@ def folder(store, tmp_path, monkeypatch):
     return here
 
 
-class Command:
-    """Calls of ``polyfid`` in this process."""
-
-    def __call__(self, *args, code=0, **options):
-        result = CliRunner().invoke(app, [str(arg) for arg in args], **options)
-        crash = result.exception
-        if crash is not None and not isinstance(crash, SystemExit):
-            traceback.print_exception(crash)
-        assert result.exit_code == code, (result.stdout, result.stderr)
-        return result
-
-    def json(self, *args, **options):
-        """The JSON of a call, which must be all that it prints."""
-        return json.loads(self(*args, "--json", **options).stdout)
-
-
 @pytest.fixture
 def not_drawn(monkeypatch):
-    """Reports are asked for and not drawn, which takes seconds; what they were asked with."""
+    """Reports are not drawn, which takes seconds; a list of what they were asked with."""
     pytest.importorskip("jinja2")
     pytest.importorskip("matplotlib")
     asked = []
@@ -114,3 +115,14 @@ def process():
         if one.poll() is None:
             one.kill()
         one.communicate()
+
+
+@pytest.fixture
+def python(folder):
+    """Run Python code that may call ``polyfid``, in a process of its own."""
+
+    def run(code):
+        command = [sys.executable, "-c", code]
+        return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+    return run

@@ -5,62 +5,40 @@ import io
 import pandas as pd
 import pytest
 
-LEVELS = ("--level", "rough=crowd.csv", "--level", "fine=expert.csv")
-
 
 def test_level_files_to_a_tidy_table_and_back(polyfid, folder):
-    said = polyfid("convert", *LEVELS, "-o", "all.csv").stdout
+    said = polyfid("convert --level rough=crowd.csv --level fine=expert.csv -o all.csv").stdout
     assert "--levels 'rough,fine'" in said  # by name, fine would come first
     table = pd.read_csv("all.csv")
     assert table["fidelity"].value_counts().to_dict() == {"rough": 40, "fine": 20}
-    made = polyfid.json(
-        "convert", "all.csv", "--levels", "rough,fine", "--to", "levels", "-o", "part.csv"
-    )
+    made = polyfid.json("convert all.csv --levels rough,fine --to levels -o part.csv")
     assert made["written"] == ["part-rough.csv", "part-fine.csv"]
     pd.testing.assert_frame_equal(pd.read_csv("part-fine.csv"), pd.read_csv("expert.csv"))
 
 
 @pytest.mark.parametrize("name", ["t.parquet", "t.csv.gz", "t.tsv"])
 def test_formats_of_files(polyfid, folder, name):
-    polyfid("convert", "tidy.csv", "--to", "table", "-o", name)
-    polyfid("convert", name, "--to", "table", "-o", "back.csv")
+    polyfid(f"convert tidy.csv --to table -o {name}")
+    polyfid(f"convert {name} --to table -o back.csv")
     pd.testing.assert_frame_equal(pd.read_csv("back.csv"), pd.read_csv("tidy.csv"))
 
 
 def test_through_pipes(polyfid, folder):
     text = (folder / "tidy.csv").read_bytes()
-    result = polyfid("convert", "-", "--to", "table", "-o", "-", input=text)
+    result = polyfid("convert - --to table -o -", input=text)
     read = pd.read_csv(io.StringIO(result.stdout))
     pd.testing.assert_frame_equal(read, pd.read_csv("tidy.csv"))
     assert result.stderr.startswith("Written")
-    assert polyfid("convert", "-", "-o", "-", "-q", input=text).stderr == ""
+    assert polyfid("convert - -o - -q", input=text).stderr == ""
 
 
 def test_levels_whose_names_are_no_file_names(polyfid, folder):
     levels = ("--level", "a/b=crowd.csv", "--level", "a b=expert.csv")
-    made = polyfid.json("convert", *levels, "--to", "levels", "-o", "t.csv")
+    made = polyfid.json("convert --to levels -o t.csv", *levels)
     assert made["written"] == ["t-a_b.csv", "t-a_b_.csv"]
     assert len(pd.read_csv("t-a_b.csv")) == 40
 
 
-@pytest.mark.parametrize(
-    ("args", "words"),
-    [
-        (["tidy.csv"], "--out"),
-        (["tidy.csv", "-o", "x.docx"], "must end in"),
-        (["tidy.csv", "-o", "tidy.csv"], "would be replaced"),
-        (["tidy.csv", "-o", "-", "--json"], "cannot both"),
-        (["tidy.csv", "-o", "-", "--to", "levels"], "-o - will not do"),
-        (["tidy.csv", "new.csv", "-o", "x.csv", "--to", "table"], "one file"),
-        (["tidy.csv", "-o", "x.csv", "--to", "poem"], "--to"),
-    ],
-)
-def test_calls_that_make_no_sense(polyfid, folder, args, words):
-    said = polyfid("convert", *args, code=2).stderr
-    assert words in " ".join(said.replace("│", " ").split())
-
-
 def test_cells_that_a_spreadsheet_would_run(polyfid, folder):
     (folder / "t.csv").write_text("id,x,label,fidelity\n=1+1,-2,a,low\n@b,3,b,low\n")
-    out = polyfid("convert", "t.csv", "-o", "-", "-q").stdout
-    assert "'=1+1,-2,a" in out
+    assert "'=1+1,-2,a" in polyfid("convert t.csv -o - -q").stdout

@@ -1,42 +1,33 @@
-"""The command as a process of its own: what it imports, signals and pipes."""
+"""The command as a process: what it imports, signals, pipes, and text that could do harm."""
 
 import os
 import signal
-import subprocess
-import sys
 import time
 
 import pytest
 
+RUN = (
+    "import sys; sys.argv = ['polyfid', *{args!r}.split()]\n"
+    "from polyfid.cli import main\n"
+    "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code\n"
+    "imported = {modules!r} & {{*sys.modules}}\n"
+    "assert not imported, imported\n"
+)
 
-def test_help_imports_nothing_heavy():
-    code = (
-        "import sys; sys.argv = ['polyfid', '--help']\n"
-        "from polyfid.cli import main\n"
-        "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code\n"
-        "heavy = {'sklearn', 'numpy', 'pandas', 'scipy', 'pyarrow', 'joblib'} & {*sys.modules}\n"
-        "assert not heavy, heavy\n"
-    )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+def test_help_imports_nothing_heavy(python):
+    heavy = {"sklearn", "numpy", "pandas", "scipy", "pyarrow", "joblib"}
+    run = python(RUN.format(args="--help", modules=heavy))
     assert run.returncode == 0, run.stderr
     for verb in ("demo", "check", "fit", "predict", "evaluate", "report", "inspect", "convert"):
         assert verb in run.stdout
     assert "Exit codes" in run.stdout
 
 
-def test_fit_imports_no_more_of_scikit_learn_than_an_estimator_needs(folder):
-    code = (
-        "import sys; sys.argv = ['polyfid', 'fit', 'tidy.csv', '-o', 'lean.polyfid', '-q']\n"
-        "sys.argv += ['--kernel', 'rbf']\n"
-        "from polyfid.cli import main\n"
-        "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code\n"
-        "needless = {'sklearn.metrics', 'sklearn.preprocessing', 'sklearn.gaussian_process',\n"
-        "    'sklearn.linear_model', 'sklearn.model_selection', 'matplotlib', 'jinja2'}\n"
-        "assert not needless & {*sys.modules}, needless & {*sys.modules}\n"
-    )
-    run = subprocess.run(
-        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False
-    )
+def test_fit_imports_no_more_of_scikit_learn_than_an_estimator_needs(python):
+    parts = ("metrics", "preprocessing", "gaussian_process", "linear_model", "model_selection")
+    needless = {"matplotlib", "jinja2", *(f"sklearn.{part}" for part in parts)}
+    run = python(RUN.format(args="fit tidy.csv --kernel rbf -o lean.polyfid -q", modules=needless))
     assert run.returncode == 0, run.stderr
 
 
@@ -59,9 +50,9 @@ def test_ctrl_c_while_reading(folder, process, tmp_path):
     assert not list(scratch.iterdir())
 
 
-def test_a_reader_that_has_seen_enough(folder, process):
-    line = (folder / "new.csv").read_text().splitlines()
-    (folder / "long.csv").write_text("\n".join([line[0], *(line[1:] * 2000)]))
+def test_a_reader_that_closes_the_output(folder, process):
+    head, *rows = (folder / "new.csv").read_text().splitlines()
+    (folder / "long.csv").write_text("\n".join([head, *(rows * 2000)]))
     run = process("predict", "model.polyfid", "long.csv", "--block", 500)
     assert run.stdout.readline().startswith(b"id,label,p_bad")
     run.stdout.close()
@@ -80,25 +71,80 @@ def test_a_terminal_of_few_characters_and_no_bar_in_a_pipe(folder, process):
 
 
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="there are no terminals")
-def test_a_terminal_sees_that_a_fit_goes_on(folder, process):
+def test_a_terminal_shows_that_a_fit_goes_on(folder, process):
     ours, theirs = os.openpty()
-    run = process(
-        *("fit", "tidy.csv", "--kernel", "rbf"),
-        stderr=theirs,
-        env={"TERM": "xterm", "COLUMNS": "80"},
-    )
+    call = ("fit", "tidy.csv", "--kernel", "rbf")
+    run = process(*call, stderr=theirs, env={"TERM": "xterm", "COLUMNS": "80"})
     os.close(theirs)
-    seen = b""
-    while True:
-        try:
-            part = os.read(ours, 4096)
-        except OSError:  # the other end is closed
-            break
-        if not part:
-            break
-        seen += part
+    shown = b""
+    try:
+        while chunk := os.read(ours, 4096):
+            shown += chunk
+    except OSError:  # the other end is closed
+        pass
     os.close(ours)
     stdout, _ = run.communicate(timeout=60)
     assert run.returncode == 0
-    assert b"Fitting" in seen
+    assert b"Fitting" in shown
     assert b"Fitting" not in stdout
+
+
+# ------------------------------------------------------- control characters and markup
+
+EVIL = [
+    "<script>alert(1)</script>",
+    "\x1b[31mred\x07",
+    "[red]x[/red]",
+    "[/bold]",
+    "a=b,c",
+    "ü\u202e",
+]
+LEVELS = ("--levels", '[bold]low,"to,p="')
+
+
+def write_table(path, labels):
+    rows = ["x,[link]y,label,fidelity"]
+    for level in ("[bold]low", "to,p="):
+        rows += [f'{i}.5,{(i * 7) % 11},"{labels[i % len(labels)]}","{level}"' for i in range(24)]
+    path.write_text("\n".join(rows))
+
+
+def harmless(result):
+    text = result.stdout + result.stderr
+    return not any(ord(c) < 32 and c != "\n" for c in text) and "\u202e" not in text
+
+
+def test_evil_cells_are_shown_as_they_are(polyfid, folder):
+    write_table(folder / "evil.csv", EVIL)
+    checked = polyfid("check evil.csv", *LEVELS)
+    assert harmless(checked)
+    for text in ("[red]x[/red]", "\\x1b[31mred", "[bold]low"):
+        assert text in checked.stdout
+    assert set(polyfid.json("check evil.csv", *LEVELS)["classes"]) == set(EVIL)
+
+
+def test_evil_cells_from_fit_to_report(polyfid, folder):
+    write_table(folder / "evil.csv", EVIL[:2])
+    assert harmless(polyfid("fit evil.csv --kernel rbf -o evil.polyfid", *LEVELS))
+    assert harmless(polyfid("inspect evil.polyfid"))
+    polyfid("predict evil.polyfid evil.csv -o out.csv")
+    assert f"p_{EVIL[0]}" in (folder / "out.csv").read_text().splitlines()[0]
+    assert harmless(polyfid("report evil.polyfid -o evil.html --folds 0"))
+    page = (folder / "evil.html").read_text()
+    assert "<script>alert(1)" not in page
+    assert "&lt;script&gt;alert(1)" in page
+    assert polyfid("fit --config evil.polyfid.toml -q -o again.polyfid").stdout == ""
+    held = polyfid.json("inspect again.polyfid")
+    assert (held["levels"], set(held["classes"])) == (["[bold]low", "to,p="], set(EVIL[:2]))
+
+
+def test_evil_cells_in_errors(polyfid, folder):
+    (folder / "worse.csv").write_text("x,label,fidelity\n\x1b[31m[/red],a,low\n2,b,top\n3,b,top\n")
+    assert harmless(polyfid("check worse.csv", code=1))
+    (folder / "other.csv").write_text("x,label,fidelity\n1,a,low\n2,b,top\n")
+    result = polyfid("check worse.csv other.csv", code=1)
+    assert "[/red]" in result.stderr
+    assert harmless(result)
+    for text in ("[/red]", "[bold"):
+        assert text in polyfid(f"check --level {text}", code=2).stderr
+    assert harmless(polyfid("check \x1b[31m.csv", code=2))

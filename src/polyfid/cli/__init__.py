@@ -1,4 +1,4 @@
-"""The command ``polyfid``: one small module a verb."""
+"""The command ``polyfid``: one small module per verb."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in {"typer", "rich", "click"}:
             raise
-        words = f'The command needs {error.name}. Install it with: pip install "polyfid[cli]"'
-        print(words, file=sys.stderr)
+        advice = f'The command needs {error.name}. Install it with: pip install "polyfid[cli]"'
+        print(advice, file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:  # before a verb began
         sys.exit(130)

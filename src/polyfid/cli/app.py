@@ -1,6 +1,6 @@
-"""The verbs put together. A new one is a function in a module of its own and a line here.
+"""The command with all its verbs. A new verb is a function in its own module, and named here.
 
-Modules of verbs import what they need when they run: ``polyfid --help`` is quick.
+Verbs import numpy and the like when they run, so that ``polyfid --help`` is quick.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ import typer
 
 from polyfid import __version__
 from polyfid.cli.check import check
+from polyfid.cli.console import verb
 from polyfid.cli.convert import convert
 from polyfid.cli.demo import demo
 from polyfid.cli.evaluate import evaluate
 from polyfid.cli.fit import fit
 from polyfid.cli.inspect import inspect
-from polyfid.cli.parameters import flat
+from polyfid.cli.options import flat
 from polyfid.cli.predict import predict
 from polyfid.cli.report import report
 from polyfid.cli.reproduce import reproduce
-from polyfid.cli.talk import verb
 
 app = typer.Typer(
     name="polyfid",
@@ -42,7 +42,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def polyfid(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
     """Classifiers from labels of unequal trust."""

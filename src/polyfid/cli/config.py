@@ -1,4 +1,4 @@
-"""Options in a TOML file: read before the command line is, and written beside what was made."""
+"""Options in a TOML file: read before those of the command line, and written beside an output."""
 
 from __future__ import annotations
 
@@ -15,54 +15,54 @@ import typer
 
 from polyfid._version import __version__
 
-#: What says how a command talks, not what it does.
-NOT_KEPT = {"config", "json", "quiet"}
-#: What a file that was written says of itself.
+#: Options that do not change the result, and are not written.
+NOT_WRITTEN = {"config", "json", "quiet"}
+#: Entries of a written file that are no options.
 ABOUT = {"command", "version"}
 
 
 def read_config(context: typer.Context, path: Path | None) -> Path | None:
-    """Take the options of a file as defaults of the command; for the option ``--config``."""
+    """Use the options of a file as defaults of the command; the callback of ``--config``."""
     if path is None or context.resilient_parsing:
         return path
     try:
         with path.open("rb") as file:
-            given = _own(context, tomllib.load(file))
+            given = _options_of_verb(context, tomllib.load(file))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise typer.BadParameter(f"{path} is not TOML: {error}") from None
-    options = {p.name: p for p in context.command.params if p.name} | {}
-    known = {*options} - {"config", "help"}
+    options = {p.name: p for p in context.command.params if p.name not in {"config", "help", None}}
     if given.get("command", context.info_name) != context.info_name:
-        # The tables and settings of another command will do, but not what it wrote.
-        given = {k: v for k, v in given.items() if k in known - {"out"}}
-    unknown = sorted({*given} - known - ABOUT)
+        # Tables and settings of another command are of use, its output is not.
+        given = {k: v for k, v in given.items() if k in options and k != "out"}
+    unknown = sorted({*given} - {*options} - ABOUT)
     if unknown:
-        near = difflib.get_close_matches(unknown[0], known, n=1)
+        names = sorted(map(str, options))
+        near = difflib.get_close_matches(unknown[0], names, n=1)
         raise typer.BadParameter(
-            f"{path} has {', '.join(unknown)}, which polyfid {context.info_name} does not know; "
+            f"{path} has {', '.join(unknown)}, which polyfid {context.info_name} does not have; "
             + (f"did you mean {near[0]}? " if near else "")
-            + f"It knows {', '.join(sorted(known))}"
+            + f"Its options are {', '.join(names)}"
         )
     defaults = {
-        name: _as_given(name, value, options[name].multiple or options[name].nargs == -1)
-        for name, value in given.items()
-        if name in known
+        name: _as_given(name, given[name], options[name].multiple or options[name].nargs == -1)
+        for name in given
+        if name in options
     }
     context.default_map = {**(context.default_map or {}), **defaults}
     return path
 
 
-def _own(context: typer.Context, given: dict[str, Any]) -> dict[str, Any]:
-    """The options for this command: those for all, and those of its own table."""
+def _options_of_verb(context: typer.Context, given: dict[str, Any]) -> dict[str, Any]:
+    """The options outside of tables, which are for all verbs, and those in the verb's own table."""
     verbs = set() if context.parent is None else {*context.parent.command.commands}  # type: ignore[attr-defined]
-    mine = given.get(context.info_name or "", {})
+    own = given.get(context.info_name or "", {})
     shared = {k: v for k, v in given.items() if not (k in verbs and isinstance(v, Mapping))}
-    every = {**shared, **mine} if isinstance(mine, Mapping) else shared
+    every = {**shared, **own} if isinstance(own, Mapping) else shared
     return {name.replace("-", "_"): value for name, value in every.items()}
 
 
 def _as_given(name: str, value: Any, several: bool) -> Any:
-    """A value of the file as it would stand on the command line."""
+    """A value of the file as the command line would have it."""
     if isinstance(value, Mapping):
         if not several:
             raise typer.BadParameter(f"{name} must be one value, got the table {dict(value)}")
@@ -73,7 +73,7 @@ def _as_given(name: str, value: Any, several: bool) -> Any:
 
 
 def split(text: str) -> tuple[str, ...]:
-    """Names between commas; those with a comma of their own are in quotes.
+    """Names between commas; a name that has a comma is in quotes.
 
     Examples
     --------
@@ -83,34 +83,34 @@ def split(text: str) -> tuple[str, ...]:
     >>> split(join(["a,b", "c"]))
     ('a,b', 'c')
     """
-    (row,) = csv.reader([text.replace("\n", " ")], skipinitialspace=True)
-    return tuple(part.strip() for part in row)
+    (names,) = csv.reader([text.replace("\n", " ")], skipinitialspace=True)
+    return tuple(name.strip() for name in names)
 
 
 def join(names: Iterable[str]) -> str:
-    """Names as `split` reads them."""
+    """Names as text that `split` reads."""
     line = io.StringIO()
     csv.writer(line, lineterminator="").writerow(names)
     return line.getvalue()
 
 
 def write_config(context: typer.Context, out: Path) -> Path | None:
-    """Write the options in force beside an output; with ``--config`` they do the same again."""
+    """Write the effective options beside an output, for ``--config`` to do the same again."""
     from polyfid.atomic import replacing
 
-    if not out.is_file():  # a device or a pipe has nothing beside it
+    if not out.is_file():  # there is no place beside a device or a pipe
         return None
     path = out.with_name(out.name + ".toml")
     lines = [
-        f"# polyfid {context.info_name} --config {path.name} does the same again, in the same "
-        "folder: paths are as they were given.",
+        f"# polyfid {context.info_name} --config {path.name} does the same again, if it is run in "
+        "the same folder.",
         f"command = {_toml(context.info_name)}",
         f"version = {_toml(__version__)}",
     ]
-    # In the order of the command, whatever was given first.
+    # In the order of the command, not in that of the call.
     values = {p.name: context.params.get(p.name) for p in context.command.params if p.name}
     for name, value in values.items():
-        if name not in NOT_KEPT and value is not None and value not in ([], ()):
+        if name not in NOT_WRITTEN and value is not None and value not in ([], ()):
             lines.append(f"{name} = {_toml(value)}")
     with replacing(path) as file:
         file.write("\n".join([*lines, ""]).encode("utf-8", "backslashreplace"))
@@ -124,5 +124,5 @@ def _toml(value: Any) -> str:
         return repr(value)
     if isinstance(value, Sequence) and not isinstance(value, str):
         return f"[{', '.join(map(_toml, value))}]"
-    # A string of JSON is one of TOML but for DEL, which TOML wants escaped.
+    # A string of JSON is one of TOML, except that TOML wants the character DEL escaped.
     return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007F")

@@ -1,4 +1,4 @@
-"""``polyfid convert``: between the formats of tables."""
+"""``polyfid convert``: tables in another format."""
 
 from __future__ import annotations
 
@@ -9,68 +9,64 @@ from typing import Annotated, Literal
 import typer
 
 from polyfid.cli.config import join, write_config
-from polyfid.cli.options import Sources
-from polyfid.cli.parameters import Talk
-from polyfid.cli.talk import Speaker
+from polyfid.cli.console import Console
+from polyfid.cli.options import Output, Seed, Sources
+from polyfid.cli.sources import ENDINGS, inputs_of, read_sources, rows_of, table_path
 
 
 def convert(
     context: typer.Context,
     sources: Sources,
-    talk: Talk,
+    output: Output,
     out: Annotated[
         str,
         typer.Option(
             "--out",
             "-o",
             metavar="FILE",
-            help="By its ending: .csv, .csv.gz, .parquet, .json; or -.",
+            help="The file to write, or -. Its ending says the format: .csv, .csv.gz, .parquet, "
+            ".json.",
         ),
     ],
     to: Annotated[
         Literal["tidy", "levels", "table", "labelstudio"],
         typer.Option(
-            help="One tidy table; one file a level (FILE-NAME.csv); the same rows in another "
-            "format (of an export of Label Studio, its tasks); or, of a table that polyfid predict "
-            "made, predictions for Label Studio.",
+            help="tidy: one table of all labelled rows. levels: one file per level, "
+            "FILE-NAME.csv. table: the same table in another format; for an export of Label "
+            "Studio, its tasks. labelstudio: predictions to import there, from a table that "
+            "polyfid predict wrote.",
         ),
     ] = "tidy",
-    seed: Annotated[int, typer.Option(min=0, help="Of draws between tied answers.")] = 0,
+    seed: Seed = 0,
     tasks: Annotated[
         str | None,
         typer.Option(
             metavar="EXPORT.json",
-            help="Label Studio: write these tasks with predictions, for import as new ones. "
-            "Without it predictions alone, for tasks that a project has.",
+            help="Label Studio: write these tasks with their predictions, to import as new tasks. "
+            "Without it predictions only, for tasks that are in a project already.",
         ),
     ] = None,
     to_name: Annotated[
-        str | None, typer.Option(help="Label Studio: the object that choices are about.")
+        str | None,
+        typer.Option(help="Label Studio: name of the tag that the Choices are about."),
     ] = None,
 ) -> None:
-    """Turn tables into another format: crowd tables or level files to tidy ones, CSV to Parquet."""
-    from polyfid.cli.sources import ENDINGS, inputs_of, out_path
-
-    speaker = Speaker(talk, taken=out == "-")
-    if talk.json and out == "-":
-        raise typer.BadParameter(
-            "the table and JSON cannot both go to standard output", param_hint="--out"
-        )
+    """Convert tables, for instance crowd tables to a tidy table, or CSV to Parquet."""
+    console = Console(output, taken=out == "-")
     inputs = [*inputs_of(sources), *([] if tasks is None else [tasks])]
-    path = out_path(out, inputs, (".json",) if to == "labelstudio" else ENDINGS)
+    path = table_path(out, output, inputs, (".json",) if to == "labelstudio" else ENDINGS)
     if path is None and to in {"levels", "labelstudio"}:
-        raise typer.BadParameter(f"--to {to} writes files; -o - will not do", param_hint="--out")
+        raise typer.BadParameter(f"--to {to} writes files, not to -", param_hint="--out")
+    written = [out]
     if to == "labelstudio":
         _to_label_studio(sources, tasks, to_name, out)
-        written = [out]
     elif to == "table":
         _to_table(sources, out)
-        written = [out]
     else:
-        written = _to_rows(sources, seed, out, to == "levels", speaker)
+        written = _to_rows(sources, seed, out, to == "levels", console)
     config = None if path is None else write_config(context, Path(written[0]))
-    speaker.say(f"Written: {', '.join(written)}")
-    speaker.result({"written": written, "config": None if config is None else str(config)})
+    console.say(f"Written: {', '.join(written)}")
+    console.result({"written": written, "config": None if config is None else str(config)})
 
 
 def _only_file(sources: Sources, to: str) -> str:
@@ -81,15 +77,12 @@ def _only_file(sources: Sources, to: str) -> str:
 
 
 def _to_table(sources: Sources, out: str) -> None:
-    from polyfid.cli.sources import csv_options, rows_of
     from polyfid.tables import iter_blocks, write_table
 
-    csv = csv_options(sources.delimiter, sources.decimal, sources.encoding)
-    write_table(iter_blocks(rows_of(_only_file(sources, "table")), **csv), out)
+    write_table(iter_blocks(rows_of(_only_file(sources, "table")), **sources.csv), out)
 
 
 def _to_label_studio(sources: Sources, tasks: str | None, to_name: str | None, out: str) -> None:
-    from polyfid.cli.sources import csv_options
     from polyfid.labelstudio import write_predictions
     from polyfid.tables import TableError, read_table
     from polyfid.tables.places import error_at
@@ -97,19 +90,20 @@ def _to_label_studio(sources: Sources, tasks: str | None, to_name: str | None, o
     file = _only_file(sources, "labelstudio")
     if sources.from_name is None or to_name is None:
         raise typer.BadParameter(
-            "name the tags of the project's labelling interface: --from-name is that of its "
-            "Choices and --to-name what they are about, as in "
+            "give the names in the project's labelling interface: --from-name is the name of the "
+            "Choices tag and --to-name its toName, as in "
             '<Choices name="genre" toName="song">'
         )
-    csv = csv_options(sources.delimiter, sources.decimal, sources.encoding)
-    frame = read_table(file, **csv)
+    frame = read_table(file, **sources.csv)
     name = sources.id or "id"
     if name not in frame:
-        raise TableError(f"there is no column {name!r} that names tasks; say --id", path=file)
-    again = frame[name].duplicated().to_numpy()
-    if again.any():
-        row = int(again.argmax())
-        problem = f"task {frame[name].iloc[row]!s} has an earlier row too; keep one row a task"
+        raise TableError(
+            f"there is no column {name!r} with ids of tasks; name it by --id", path=file
+        )
+    repeated = frame[name].duplicated().to_numpy()
+    if repeated.any():
+        row = int(repeated.argmax())
+        problem = f"task {frame[name].iloc[row]!s} has an earlier row too; keep one row per task"
         raise error_at(frame, row, name, problem)
     write_predictions(
         frame[name] if tasks is None else tasks,
@@ -121,35 +115,34 @@ def _to_label_studio(sources: Sources, tasks: str | None, to_name: str | None, o
     )
 
 
-def _to_rows(sources: Sources, seed: int, out: str, split: bool, speaker: Speaker) -> list[str]:
-    """Write labelled rows to one file, or to one a level."""
-    from polyfid.cli.sources import read_sources
+def _to_rows(sources: Sources, seed: int, out: str, per_level: bool, console: Console) -> list[str]:
+    """Write labelled rows to one file, or to one per level."""
     from polyfid.tables import write_table
 
-    with speaker.warnings():
+    with console.warnings():
         table = read_sources(sources, seed)
     frame, column = table.to_frame(), table.roles.fidelity
-    order = [str(level) for level in table.levels]
-    if not split:
+    levels = [str(level) for level in table.levels]
+    if not per_level:
         write_table(frame, out)
-        if order != sorted(order):
-            speaker.say(f"When you read it, say which levels are trusted: --levels '{join(order)}'")
+        if levels != sorted(levels):
+            console.say(f"To read it with the same order of trust, add --levels '{join(levels)}'")
         return [out]
-    files = _beside(Path(out), order)
+    files = _file_per_name(Path(out), levels)
     for level, file in files.items():
         write_table(frame[frame[column] == level].drop(columns=column), file)
     return [str(file) for file in files.values()]
 
 
-def _beside(path: Path, names: Iterable[str]) -> dict[str, Path]:
+def _file_per_name(path: Path, names: Iterable[str]) -> dict[str, Path]:
     """tables.csv.gz and crowd: tables-crowd.csv.gz."""
-    stem, dot, rest = path.name.partition(".")
+    stem, dot, ending = path.name.partition(".")
     files: dict[str, Path] = {}
     for name in names:
         safe = "".join(c if c.isalnum() or c in "-_" else "_" for c in name)[:80]
-        file = path.with_name(f"{stem}-{safe}{dot}{rest}")
+        file = path.with_name(f"{stem}-{safe}{dot}{ending}")
         while file in files.values():
             safe += "_"
-            file = path.with_name(f"{stem}-{safe}{dot}{rest}")
+            file = path.with_name(f"{stem}-{safe}{dot}{ending}")
         files[name] = file
     return files

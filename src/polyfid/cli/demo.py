@@ -1,4 +1,4 @@
-"""``polyfid demo``: the main job on built-in data, end to end."""
+"""``polyfid demo``: every step on built-in data."""
 
 from __future__ import annotations
 
@@ -10,34 +10,31 @@ from typing import Annotated
 import typer
 
 from polyfid.cli.config import write_config
-from polyfid.cli.importing import importing
-from polyfid.cli.parameters import Fitting, Talk
+from polyfid.cli.console import Console
+from polyfid.cli.evaluate import evaluate_table
+from polyfid.cli.fit import fit_table
+from polyfid.cli.options import Fitting, Output
 
 
 def demo(
     context: typer.Context,
     fitting: Fitting,
-    talk: Talk,
+    output: Output,
     out: Annotated[
-        Path, typer.Option("--out", "-o", file_okay=False, help="A folder for all of it.")
+        Path, typer.Option("--out", "-o", file_okay=False, help="The folder to write to.")
     ] = Path("polyfid-demo"),
 ) -> None:
-    """Tables, model, predictions and report of built-in data, in a folder."""
+    """Make tables, a model, predictions and a report from built-in data, in one folder."""
     from sklearn.metrics import log_loss, roc_auc_score
 
-    with importing():
-        from polyfid.cli.fitting import fit_table
-        from polyfid.cli.judging import judge
-        from polyfid.cli.layout import compare
-        from polyfid.cli.talk import Speaker
-        from polyfid.demo import N_EXPERIMENTS, N_SIMULATIONS, tables
-        from polyfid.report import write_report
-        from polyfid.tables import Roles, read_labelled, write_table
+    from polyfid.demo import N_EXPERIMENTS, N_SIMULATIONS, tables
+    from polyfid.report import write_report
+    from polyfid.tables import Roles, read_labelled, write_table
 
-    speaker = Speaker(talk)
-    speaker.wrapped(
-        f"Which seams of a welding process are sound? {N_EXPERIMENTS} experiments say, and "
-        f"{N_SIMULATIONS} simulations, which err."
+    console = Console(output)
+    console.wrap(
+        f"Which seams of a welding process are sound? There are {N_EXPERIMENTS} experiments, and "
+        f"{N_SIMULATIONS} simulations that are sometimes wrong."
     )
     made = tables(fitting.seed)
     out.mkdir(parents=True, exist_ok=True)
@@ -46,51 +43,52 @@ def demo(
         write_table(getattr(made, name), file)
 
     levels = {name: str(files[name]) for name in ("simulation", "experiment")}
-    with speaker.warnings() as notes:
+    with console.warnings() as notes:
         table = read_labelled([], Roles(), level_files=levels)
-        with speaker.progress("Fitting"):
-            model = fit_table(table, fitting)
+        with console.progress("Fitting") as bar:
+            model = fit_table(table, fitting, "error", bar)
         model.save(out / "model.polyfid")
-        speaker.say(f"\n{model.classifier.report_}\n")
+        console.say(f"\n{model.classifier.report_}\n")
 
         predicted = model.predict(made.new)
         write_table(predicted, out / "predictions.csv")
         sound = (made.truth == "sound").to_numpy()
         auc = roc_auc_score(sound, predicted["p_sound"])
         loss = log_loss(sound, predicted["p_sound"])
-        speaker.say(f"{len(sound)} new rows: ROC AUC {auc:.3f}, log-loss {loss:.3f}.\n")
-
-        with speaker.progress("Evaluating") as step:
-            found = judge(table, model.encoder, model.unfitted(), fitting, 5, step)
-    speaker.wrapped(found.sentence)
-    speaker.say(f"\n{compare(found)}\n")
+        console.say(
+            f"Predictions of {len(sound)} new rows: ROC AUC {auc:.3f}, log-loss {loss:.3f}.\n"
+        )
+        with console.progress("Evaluating") as bar:
+            result = evaluate_table(table, model.encoder, model.unfitted(), fitting, 5, bar)
+    console.say(f"{result}\n")
     write_report(
         out / "report.html",
         model=model,
         table=table,
-        evaluation=found,
+        evaluation=result,
         command=shlex.join(["polyfid", *sys.argv[1:]]),
         seed=fitting.seed,
         title="A demonstration: which seams are sound?",
         warnings=notes,
     )
     write_config(context, out / "report.html")
-    speaker.say(f"Written to {out}: {', '.join(sorted(p.name for p in out.iterdir()))}")
-    speaker.say("The same by hand:")
+    console.say(f"Written to {out}: {', '.join(sorted(p.name for p in out.iterdir()))}")
+    console.say("The same by hand:")
     for line in _by_hand(files, out):
-        speaker.say(f"  {line}")
-    speaker.result(
+        console.say(f"  {line}")
+    console.result(
         {
             "folder": str(out),
             "roc_auc": auc,
             "log_loss": loss,
-            "evaluation": found.to_dict(),
+            "evaluation": result.to_dict(),
             "warnings": notes,
         }
     )
 
 
 def _by_hand(files: dict[str, Path], out: Path) -> list[str]:
+    """The commands that do the same one by one."""
     levels = [f"--level={name}={files[name]}" for name in ("simulation", "experiment")]
     model = str(out / "model.polyfid")
     new, predictions = str(files["new"]), str(out / "predictions.csv")

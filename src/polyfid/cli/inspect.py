@@ -1,4 +1,4 @@
-"""``polyfid inspect``: what a model file holds."""
+"""``polyfid inspect``: the contents of a model file."""
 
 from __future__ import annotations
 
@@ -7,27 +7,28 @@ from typing import Annotated, Any
 
 import typer
 
-from polyfid.cli.parameters import Talk
+from polyfid.cli.console import Console
+from polyfid.cli.options import Output
+from polyfid.text import first_few
 
-#: Names that are listed of a list.
-MOST = 40
+#: Upper bound on the names that are printed of a list.
+MAX_NAMES = 40
 
 
 def inspect(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A model file.")],
-    talk: Talk,
+    output: Output,
 ) -> None:
-    """Say what a model file holds; its header is read, nothing in it is run."""
-    from polyfid.cli.talk import Speaker
+    """Show what a model file holds. Only its header is read, and no code in it is run."""
     from polyfid.model_files import inspect as read_header
 
-    speaker = Speaker(talk)
+    console = Console(output)
     header = read_header(model)
-    speaker.result(header)
+    console.result(header)
     arrays = header.get("arrays", [])
     size = sum(array["nbytes"] for array in arrays)
     shown = {**header, "arrays": f"{len(arrays)} arrays, {size:,} bytes"}
-    speaker.say("\n".join(_lines(shown)))
+    console.say("\n".join(_lines(shown)))
 
 
 def _lines(values: Mapping[str, Any], indent: str = "") -> list[str]:
@@ -36,14 +37,11 @@ def _lines(values: Mapping[str, Any], indent: str = "") -> list[str]:
         if isinstance(value, Mapping):
             lines += [f"{indent}{name}:", *_lines(value, indent + "  ")]
         else:
-            lines.append(f"{indent}{name}: {_words(value)}")
+            lines.append(f"{indent}{name}: {_text(value)}")
     return lines
 
 
-def _words(value: Any) -> str:
+def _text(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
-    if not isinstance(value, list):
-        return str(value)
-    more = f" and {len(value) - MOST} more" if len(value) > MOST else ""
-    return ", ".join(map(str, value[:MOST])) + more
+    return first_few(value, MAX_NAMES) if isinstance(value, list) else str(value)

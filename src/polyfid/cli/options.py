@@ -1,140 +1,301 @@
-"""Options of labelled tables, which most verbs take."""
+"""The options that several verbs share: the fields of dataclasses, which verbs take whole."""
+
+# ruff: noqa: RUF009  (the calls in the dataclasses make fields)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+import codecs
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import partial, wraps
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 
-TABLES, CROWD = "Tables", "Crowd tables and Label Studio"
+from polyfid.cli.config import read_config, split
+
+Text = str | None
 
 
-def _option(panel: str, help: str, default: str | bool = True, **more: Any) -> Any:
-    return typer.Option(help=help, show_default=default, rich_help_panel=panel, **more)
+def _option(
+    panel: str, help: str, *names: str, default: Any = None, shown: str | bool = True, **more: Any
+) -> Any:
+    """A field that is an option; ``shown`` says in words what happens without it."""
+    option = typer.Option(*names, help=help, show_default=shown, rich_help_panel=panel, **more)
+    return field(default=default, metadata={"option": option})
+
+
+_tables, _crowd = partial(_option, "Tables"), partial(_option, "Crowd tables and Label Studio")
+_model, _many = partial(_option, "Model"), partial(_option, "Many rows")
+_running = partial(_option, "Running")
+
+#: The option ``--seed`` of verbs whose only random numbers are draws between tied answers.
+Seed = Annotated[int, typer.Option(min=0, help="Seed of the draws between tied answers.")]
 
 
 @dataclass(frozen=True)
 class Tables:
-    """Tables, and what their columns mean."""
+    """Tables with labelled rows, and the meaning of their columns."""
 
-    files: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="FILES",
-            help="Tables with features, label and fidelity: CSV (also .gz), Parquet, a JSON export "
-            "of Label Studio, or - for standard input.",
-            show_default=False,
-        ),
-    ] = None
-    level: Annotated[
-        list[str] | None,
-        _option(
-            TABLES,
-            "One table a level, least trusted first: --level crowd=a.csv --level expert=b.csv",
-            metavar="NAME=FILE",
-        ),
-    ] = None
-    target: Annotated[str | None, _option(TABLES, "Column of the labels.", "label")] = None
-    fidelity: Annotated[
-        str | None, _option(TABLES, "Column of the levels of trust.", "fidelity")
-    ] = None
-    id: Annotated[str | None, _option(TABLES, "Column that names rows.", "id, if there")] = None
-    weight: Annotated[
-        str | None, _option(TABLES, "Column of weights: 2 counts as two rows.", "weight, if there")
-    ] = None
-    levels: Annotated[
-        str | None,
-        _option(
-            TABLES,
-            "Names of the levels, least trusted first; one with a comma in quotes.",
-            "in the order of the tables, or sorted",
-            metavar="LOW,…,HIGH",
-        ),
-    ] = None
-    features: Annotated[
-        str | None, _option(TABLES, "Columns to learn from.", "all others", metavar="A,B,…")
-    ] = None
-    categorical: Annotated[
-        str | None,
-        _option(
-            TABLES,
-            "Columns of categories that look like numbers.",
-            "columns of text",
-            metavar="A,B,…",
-        ),
-    ] = None
-    missing: Annotated[
-        Literal["error", "median", "indicator"],
-        _option(
-            TABLES, "Missing values: refuse, take the median, or also say that they were missing."
-        ),
-    ] = "error"
-    delimiter: Annotated[
-        str | None, _option(TABLES, "Between cells: a character, or tab.", "found out")
-    ] = None
-    decimal: Annotated[Literal[".", ","] | None, _option(TABLES, "Decimal mark.", "found out")] = (
-        None
+    files: list[str] | None = field(
+        default=None,
+        metadata={
+            "option": typer.Argument(
+                metavar="FILES",
+                help="Tables with features, label and fidelity: CSV (also .gz), Parquet, a JSON "
+                "export of Label Studio, or - for standard input.",
+                show_default=False,
+            )
+        },
     )
-    encoding: Annotated[str | None, _option(TABLES, "Of text files.", "UTF-8")] = None
+    level: list[str] | None = _tables(
+        "One table per level, least trusted first: --level crowd=a.csv --level expert=b.csv",
+        metavar="NAME=FILE",
+    )
+    target: Text = _tables("Column of the labels.", shown="label")
+    fidelity: Text = _tables("Column of the levels of trust.", shown="fidelity")
+    id: Text = _tables("Column with names of the rows.", shown="id, if present")
+    weight: Text = _tables(
+        "Column of weights; a row of weight 2 counts twice.", shown="weight, if present"
+    )
+    levels: Text = _tables(
+        "Names of the levels, least trusted first. Quote a name that has a comma.",
+        shown="the order of --level, or sorted",
+        metavar="LOW,…,HIGH",
+    )
+    features: Text = _tables("Columns to learn from.", shown="all other columns", metavar="A,B,…")
+    categorical: Text = _tables(
+        "Columns that are categories although they hold numbers.",
+        shown="columns of text only",
+        metavar="A,B,…",
+    )
+    missing: Literal["error", "median", "indicator"] = _tables(
+        "What to do with missing values. median: replace them. indicator: replace them, and add a "
+        "feature that marks them.",
+        default="error",
+    )
 
 
 @dataclass(frozen=True)
-class Sources(Tables):
-    """Where labelled rows come from: tables, or answers of a crowd."""
+class TextFormat:
+    """The format of text files, where it should not be detected."""
 
-    items: Annotated[str | None, _option(CROWD, "Items with their features.", metavar="FILE")] = (
-        None
+    delimiter: Text = _tables("Character between cells, or the word tab.", shown="detected")
+    decimal: Literal[".", ","] | None = _tables("Decimal mark.", shown="detected")
+    encoding: Text = _tables("Encoding of text files.", shown="UTF-8")
+
+    @property
+    def csv(self) -> dict[str, Any]:
+        """The options that were given, as arguments of `polyfid.tables.read_table`."""
+        given: dict[str, Any] = {}
+        if self.delimiter is not None:
+            given["delimiter"] = "\t" if self.delimiter in {"tab", "\\t"} else self.delimiter
+            if len(given["delimiter"]) != 1:
+                raise typer.BadParameter(
+                    f"must be one character, or tab; got {self.delimiter!r}",
+                    param_hint="--delimiter",
+                )
+        if self.decimal is not None:
+            given["decimal"] = self.decimal
+        if self.encoding is not None:
+            try:
+                given["encoding"] = codecs.lookup(self.encoding).name
+            except LookupError:
+                raise typer.BadParameter(
+                    f"there is no encoding {self.encoding!r}; common ones are utf-8, cp1252, "
+                    "utf-16",
+                    param_hint="--encoding",
+                ) from None
+        return given
+
+
+@dataclass(frozen=True)
+class Sources(TextFormat, Tables):
+    """All that labelled rows can be read from: tables, or the answers of a crowd."""
+
+    items: Text = _crowd("Table of items with their features.", metavar="FILE")
+    answers: Text = _crowd(
+        "Table of answers: long (columns task, worker, label) or wide (one column per worker; an "
+        "empty cell is no answer).",
+        metavar="FILE",
     )
-    answers: Annotated[
-        str | None,
-        _option(
-            CROWD,
-            "Answers, long (task, worker, label) or wide (a column a worker, empty = none).",
-            metavar="FILE",
-        ),
-    ] = None
-    gold: Annotated[str | None, _option(CROWD, "Trusted labels (task, label).", metavar="FILE")] = (
-        None
+    gold: Text = _crowd("Table of trusted labels (columns task, label).", metavar="FILE")
+    crowd: Literal["answer", "majority", "skill"] | None = _crowd(
+        "Rows of the crowd. answer: one per answer. majority: one per item, with the majority of "
+        "its answers. skill: one per answer, and one level per group of annotators of similar "
+        "skill.",
+        shown="majority",
     )
-    crowd: Annotated[
-        Literal["answer", "majority", "skill"] | None,
-        _option(
-            CROWD,
-            "What a row of the crowd is: each answer, the majority of an item, or each answer with "
-            "annotators of like skill as levels.",
-            "majority",
-        ),
-    ] = None
-    ties: Annotated[
-        Literal["draw", "split"],
-        _option(CROWD, "Tied majorities: a seeded draw, or a row each with half the weight."),
-    ] = "draw"
-    groups: Annotated[
-        int, _option(CROWD, "Levels of --crowd skill, besides that of gold.", min=1)
-    ] = 2
-    aggregate: Annotated[
-        Literal["majority", "dawid-skene", "one-coin-dawid-skene", "glad", "mace", "m-msr"] | None,
-        _option(CROWD, "Make the answers to an item one row; by crowd-kit, but for the majority."),
-    ] = None
-    task: Annotated[
-        str | None, _option(CROWD, "Column of answers and gold that names items.", "task")
-    ] = None
-    worker: Annotated[
-        str | None, _option(CROWD, "Column of answers that names annotators.", "worker")
-    ] = None
-    form: Annotated[
-        Literal["long", "wide"] | None, _option(CROWD, "Of the answers.", "found out")
-    ] = None
-    trusted: Annotated[
-        str | None,
-        _option(
-            CROWD,
-            "Label Studio: annotators, by id or e-mail, who are trusted like ground truth.",
-            metavar="A,B,…",
-        ),
-    ] = None
-    from_name: Annotated[
-        str | None,
-        _option(CROWD, "Label Studio: the Choices control.", "the only one, when it is read"),
-    ] = None
+    ties: Literal["draw", "split"] = _crowd(
+        "Tied majorities. draw: one label at random. split: one row per label, with a share of the "
+        "weight.",
+        default="draw",
+    )
+    groups: int = _crowd("Number of groups of annotators for --crowd skill.", default=2, min=1)
+    aggregate: (
+        Literal["majority", "dawid-skene", "one-coin-dawid-skene", "glad", "mace", "m-msr"] | None
+    ) = _crowd("Aggregate the answers to one row per item; all but majority by crowd-kit.")
+    task: Text = _crowd("Column of answers and gold that names the item.", shown="task")
+    worker: Text = _crowd("Column of answers that names the annotator.", shown="worker")
+    form: Literal["long", "wide"] | None = _crowd("Form of the answers.", shown="detected")
+    trusted: Text = _crowd(
+        "Label Studio: annotators, by id or e-mail, whose labels are trusted like ground truth.",
+        metavar="A,B,…",
+    )
+    from_name: Text = _crowd(
+        "Label Studio: name of the Choices tag.", shown="the only one in FILES"
+    )
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """How a model is fitted."""
+
+    kernel: Literal["auto", "rbf", "ard", "matern"] = _model(
+        "auto averages several kernels; one named kernel is many times faster.", default="auto"
+    )
+    inference: Literal["auto", "laplace", "ep", "variational"] = _model(
+        "laplace is fastest; ep and variational give better probabilities.", default="auto"
+    )
+    seed: int = _running("Seed of all random numbers.", default=0, min=0, max=2**32 - 1)
+    jobs: int | None = _running(
+        "Number of processes.", shown="all cores; 1 for small tables", min=1
+    )
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """How rows are read that may be more than memory holds."""
+
+    block: int = _many("Rows per block.", default=50_000, min=1)
+    dask: Text = _many("Address of the scheduler of a Dask cluster to use.", metavar="ADDRESS")
+
+
+@dataclass(frozen=True)
+class ManyRows(Blocks):
+    """How a model is fitted to many rows."""
+
+    in_blocks: bool | None = _many(
+        "Read the tables in blocks, or all at once.",
+        "--in-blocks/--in-memory",
+        shown="by their size",
+    )
+    spool: Text = _many(
+        "Folder for the rows as numbers during a fit in blocks.",
+        shown="the folder for temporary files",
+        metavar="FOLDER",
+    )
+    checkpoint: Text = _many(
+        "Save the state after every pass of a fit in blocks; the same command resumes from it. "
+        "Removed at the end.",
+        metavar="FILE",
+    )
+    inducing: Text = _many(
+        "Number of inducing points of each latent process: auto, none for exact inference, one "
+        "number for all, or one per process.",
+        shown="auto",
+        metavar="N[,N…]",
+    )
+    refine: bool = _many(
+        "Optimise the positions of inducing points, or keep them at rows.",
+        "--refine/--no-refine",
+        default=True,
+    )
+    tuning: Text = _many(
+        "Number of rows to tune hyper-parameters on, in all or per level: crowd=10000,expert=5000.",
+        shown="3000, or 20000 with inducing points",
+        metavar="N or LEVEL=N,…",
+    )
+
+    @property
+    def n_inducing(self) -> str | int | tuple[int, ...] | None:
+        """The parameter ``n_inducing`` of the classifier."""
+        words = split(self.inducing or "auto")
+        if words in (("auto",), ("none",)):
+            return "auto" if words == ("auto",) else None
+        if not all(word.isdecimal() and int(word) > 0 for word in words):
+            raise typer.BadParameter(
+                "must be auto, none, an integer from 1, or one per latent process; got "
+                f"{self.inducing!r}",
+                param_hint="--inducing",
+            )
+        numbers = tuple(map(int, words))
+        return numbers[0] if len(numbers) == 1 else numbers
+
+    @property
+    def n_tuning(self) -> str | int | dict[str, int]:
+        """The parameter ``n_tuning`` of the classifier."""
+        if self.tuning is None:
+            return "auto"
+        words = [word.rpartition("=") for word in split(self.tuning)]
+        counts = {level.strip(): number.strip() for level, _, number in words}
+        valid = all(map(str.isdecimal, counts.values())) and len(counts) == len(words)
+        if valid and "" not in counts:
+            return {level: int(number) for level, number in counts.items()}
+        if valid and len(words) == 1 and int(counts[""]) > 0:
+            return int(counts[""])
+        raise typer.BadParameter(
+            f"must be an integer from 1, or LEVEL=N for some levels; got {self.tuning!r}",
+            param_hint="--tuning",
+        )
+
+
+@dataclass(frozen=True)
+class Output:
+    """What is printed, and the file that other options come from."""
+
+    json: bool = _running("Print the result as JSON, and nothing else.", "--json", default=False)
+    quiet: bool = _running("Print errors only.", "--quiet", "-q", default=False)
+    config: Path | None = _running(
+        "File with options under their long names; the command line overrides them. "
+        r"A table \[fit], \[report] … holds options of one verb.",
+        exists=True,
+        dir_okay=False,
+        is_eager=True,
+        callback=read_config,
+        metavar="FILE.toml",
+    )
+
+
+def flat(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with each parameter that is a dataclass replaced by the fields of it.
+
+    Examples
+    --------
+    >>> import inspect
+    >>> from polyfid.cli.options import Output, flat
+    >>> def verb(name: str, output: Output) -> str:
+    ...     return f"{name} {output.quiet}"
+    >>> command = flat(verb)
+    >>> list(inspect.signature(command).parameters)
+    ['name', 'json', 'quiet', 'config']
+    >>> command(name="a", json=False, quiet=True, config=None)
+    'a True'
+    """
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    groups: dict[str, Any] = {}
+    flattened: list[inspect.Parameter] = []
+    for parameter in inspect.signature(function, eval_str=True).parameters.values():
+        kind = parameter.annotation
+        if not is_dataclass(kind):
+            flattened.append(parameter.replace(kind=keyword))
+            continue
+        groups[parameter.name] = kind
+        hints = get_type_hints(kind)
+        for f in fields(kind):
+            option: Any = Annotated[hints[f.name], f.metadata["option"]]
+            flattened.append(
+                inspect.Parameter(f.name, keyword, default=f.default, annotation=option)
+            )
+
+    @wraps(function)
+    def command(**values: Any) -> Any:
+        for name, kind in groups.items():
+            values[name] = kind(**{f.name: values.pop(f.name) for f in fields(kind)})
+        return function(**values)
+
+    command.__signature__ = inspect.Signature(flattened)  # type: ignore[attr-defined]
+    command.__annotations__ = {p.name: p.annotation for p in flattened}
+    return command

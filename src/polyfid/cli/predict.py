@@ -1,19 +1,16 @@
-"""``polyfid predict``: a model and new rows, of any number, to a table of predictions."""
+"""``polyfid predict``: from a model and new rows, as many as there are, to predictions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
 from polyfid.cli.config import write_config
-from polyfid.cli.importing import importing
-from polyfid.cli.parameters import Talk
-from polyfid.cli.scale import DASK_HELP, cluster
-
-if TYPE_CHECKING:
-    from polyfid.tables import TableModel
+from polyfid.cli.console import Console
+from polyfid.cli.options import Blocks, Output, TextFormat
+from polyfid.cli.sources import cluster, load_table_model, rows_of, table_path
 
 
 def predict(
@@ -26,40 +23,35 @@ def predict(
             help="New rows: CSV (also .gz), Parquet, a JSON export of Label Studio, or -.",
         ),
     ],
-    talk: Talk,
+    output: Output,
+    text: TextFormat,
+    many: Blocks,
     out: Annotated[
-        str, typer.Option("--out", "-o", metavar="FILE", help="The table of predictions, or -.")
+        str,
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="The table of predictions to write, or -."
+        ),
     ] = "-",
     fidelity: Annotated[
         str | None,
-        typer.Option(help="Predict what this level would say.", show_default="the most trusted"),
+        typer.Option(
+            help="Predict the labels that this level would give.", show_default="the most trusted"
+        ),
     ] = None,
     id: Annotated[
-        str | None, typer.Option("--id", help="Column that names rows.", show_default="as at fit")
+        str | None,
+        typer.Option("--id", help="Column with names of the rows.", show_default="as in the fit"),
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Threads.", show_default="all cores")
+        int | None, typer.Option(min=1, help="Number of threads.", show_default="all cores")
     ] = None,
-    block: Annotated[int, typer.Option(min=1, help="Rows in memory at a time.")] = 50_000,
-    delimiter: Annotated[str | None, typer.Option(help="Between cells of FILE.")] = None,
-    decimal: Annotated[Literal[".", ","] | None, typer.Option(help="Mark of FILE.")] = None,
-    encoding: Annotated[str | None, typer.Option(help="Of FILE.", show_default="UTF-8")] = None,
-    dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help=DASK_HELP)] = None,
 ) -> None:
-    """Predict labels of new rows, in blocks: the file may be larger than memory."""
-    with importing():
-        from polyfid.cli.sources import ENDINGS, csv_options, out_path, rows_of
-        from polyfid.cli.talk import Speaker
-        from polyfid.tables import iter_blocks, write_table
+    """Predict the labels of new rows, block by block: the file may be larger than memory."""
+    from polyfid.tables import iter_blocks, write_table
 
-    speaker = Speaker(talk, taken=out == "-")
-    path = out_path(out, [model, new], ENDINGS)
-    if talk.json and path is None:
-        raise typer.BadParameter(
-            "predictions and JSON cannot both go to standard output; say where predictions go",
-            param_hint="--out",
-        )
-    csv = csv_options(delimiter, decimal, encoding)
+    console = Console(output, taken=out == "-")
+    path = table_path(out, output, [model, new])
+    csv = text.csv
     loaded = load_table_model(model)
     levels = [str(level) for level in loaded.classifier.levels_]
     if fidelity is not None and fidelity not in levels:
@@ -72,42 +64,28 @@ def predict(
         nonlocal done
         for frame in frames:
             done += len(frame)
-            step(done, None)
+            bar.count(done, None)
             yield frame
 
     with (
-        cluster(dask) as client,
-        speaker.warnings() as notes,
-        speaker.progress("Predicting") as step,
+        cluster(many.dask) as client,
+        console.warnings() as notes,
+        console.progress("Predicting") as bar,
     ):
         source = rows_of(new)
         if source is new:
-            blocks = loaded.read_blocks(new, id=id, rows=block, **csv)
+            blocks = loaded.read_blocks(new, id=id, rows=many.block, **csv)
         else:
-            blocks = iter_blocks(source, rows=block)
+            blocks = iter_blocks(source, rows=many.block)
         write_table(counted(loaded.predict_blocks(blocks, fidelity, id, jobs, client)), out)
     if path is not None:
-        written = write_config(context, path)
-        speaker.say(f"{done:,} rows predicted, written to {path}")
-        speaker.result(
+        config = write_config(context, path)
+        console.say(f"{done:,} rows predicted, written to {path}")
+        console.result(
             {
                 "rows": done,
                 "out": str(path),
-                "config": None if written is None else str(written),
+                "config": None if config is None else str(config),
                 "warnings": notes,
             }
         )
-
-
-def load_table_model(path: str) -> TableModel:
-    """A model that knows its columns."""
-    from polyfid.model_files.load import load
-    from polyfid.tables import TableModel
-
-    loaded = load(path)
-    if not isinstance(loaded, TableModel):
-        raise ValueError(
-            f"{path} holds a classifier that was saved from Python and knows no columns; "
-            "use polyfid.load there, or fit with polyfid fit"
-        )
-    return loaded

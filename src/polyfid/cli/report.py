@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from polyfid.cli.config import write_config
-from polyfid.cli.importing import importing
-from polyfid.cli.options import Sources
-from polyfid.cli.parameters import Fitting, Talk
+from polyfid.cli.console import Console
+from polyfid.cli.evaluate import evaluate_table
+from polyfid.cli.fit import fit_table
+from polyfid.cli.options import Fitting, Output, Sources
+from polyfid.cli.sources import file_path, inputs_of, load_table_model, read_sources
 
 if TYPE_CHECKING:
-    from polyfid.cli.talk import Speaker
     from polyfid.tables import LabelledTable, TableModel
 
 
@@ -23,88 +24,82 @@ def report(
     context: typer.Context,
     sources: Sources,
     fitting: Fitting,
-    talk: Talk,
+    output: Output,
     out: Annotated[
-        str, typer.Option("--out", "-o", metavar="FILE", help="The page.")
+        str, typer.Option("--out", "-o", metavar="FILE", help="The page to write.")
     ] = "report.html",
     folds: Annotated[
-        int, typer.Option(min=0, help="Parts of the cross-validation; 0 leaves it out.")
+        int, typer.Option(min=0, help="Number of folds of the evaluation; 0 leaves it out.")
     ] = 5,
-    title: Annotated[str | None, typer.Option(help="Of the page.")] = None,
+    title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
 ) -> None:
-    """Write a self-contained HTML report of labelled tables, or of a model that was fitted to them.
+    """Write a self-contained HTML report on labelled tables, or on a fitted model.
 
-    FILES may be one model file: its rows and settings are taken.
+    FILES can be one model file: the report then has the rows and settings of the model.
     """
-    with importing():
-        from polyfid.cli.judging import judge
-        from polyfid.cli.sources import file_path, inputs_of
-        from polyfid.cli.talk import Speaker
-        from polyfid.report import write_report
+    from polyfid.report import write_report
 
-    speaker = Speaker(talk)
+    console = Console(output)
     if folds == 1:
-        raise typer.BadParameter("must be 0 or from 2", param_hint="--folds")
+        raise typer.BadParameter("must be 0, or 2 or more", param_hint="--folds")
     path = file_path(out, "a report", inputs_of(sources))
-    why = "no evaluation was asked for (--folds 0)"
-    found = None
-    with speaker.warnings() as notes:
-        model, table = _model_and_table(context, sources, fitting, speaker)
+    reason = "no evaluation was asked for (--folds 0)"
+    evaluation = None
+    with console.warnings() as notes:
+        model, table = _model_and_table(context, sources, fitting, console)
         if folds:
             try:
-                with speaker.progress("Evaluating") as step:
-                    found = judge(table, model.encoder, model.unfitted(), fitting, folds, step)
-            except ValueError as error:  # one level, or too few rows: the rest stands
-                why = f"there is no evaluation: {error}"
-    lines = notes if found else [*notes, why]
+                with console.progress("Evaluating") as bar:
+                    evaluation = evaluate_table(
+                        table, model.encoder, model.unfitted(), fitting, folds, bar
+                    )
+            except ValueError as error:  # one level, or too few rows: the rest is still of use
+                reason = f"there is no evaluation: {error}"
+    lines = notes if evaluation else [*notes, reason]
     write_report(
         path,
         model=model,
         table=table,
-        evaluation=found,
+        evaluation=evaluation,
         command=shlex.join(["polyfid", *sys.argv[1:]]),
         seed=fitting.seed,
         title=title,
         warnings=lines,
     )
-    written = write_config(context, path)
-    speaker.wrapped(found.sentence if found else f"Note: {why}")
-    speaker.say(f"Written: {path} and {written}")
-    speaker.result(
+    config = write_config(context, path)
+    console.wrap(evaluation.sentence if evaluation else f"Note: {reason}")
+    console.say(f"Written: {path} and {config}")
+    console.result(
         {
             "report": str(path),
-            "config": str(written),
-            "evaluation": found.to_dict() if found else None,
+            "config": str(config),
+            "evaluation": evaluation.to_dict() if evaluation else None,
             "warnings": lines,
         }
     )
 
 
 def _model_and_table(
-    context: typer.Context, sources: Sources, fitting: Fitting, speaker: Speaker
+    context: typer.Context, sources: Sources, fitting: Fitting, console: Console
 ) -> tuple[TableModel, LabelledTable]:
-    """A model and the rows it was fitted to, from a file or from tables."""
-    from polyfid.cli.fitting import fit_table
-    from polyfid.cli.predict import load_table_model
-    from polyfid.cli.sources import read_sources
-
+    """A model and its training rows, from a model file or from tables."""
     files = sources.files or []
     if not any(map(_is_model, files)):
         table = read_sources(sources, fitting.seed)
-        with speaker.progress("Fitting"):
-            return fit_table(table, fitting, sources.missing), table
+        with console.progress("Fitting") as bar:
+            return fit_table(table, fitting, sources.missing, bar), table
     if len(files) > 1:
-        raise typer.BadParameter("a model file must be the only one")
-    settled = {f.name for f in fields(sources)} - {"files"} | {"kernel", "inference"}
+        raise typer.BadParameter("a model file must be the only file")
+    fixed = {f.name for f in fields(sources)} - {"files"} | {"kernel", "inference"}
     given = sorted(
         name
-        for name in settled
-        if (source := context.get_parameter_source(name)) and source.name == "COMMANDLINE"
+        for name in fixed
+        if (origin := context.get_parameter_source(name)) and origin.name == "COMMANDLINE"
     )
     if given:
         raise typer.BadParameter(
-            f"a model has its rows and settings: leave out --{given[0].replace('_', '-')}, or give "
-            "the tables"
+            "a model file has its own rows and settings: leave out "
+            f"--{given[0].replace('_', '-')}, or give the tables"
         )
     model = load_table_model(files[0])
     if model.table is None:
@@ -121,5 +116,5 @@ def _is_model(file: str) -> bool:
 
     try:
         return is_model(file)
-    except OSError:  # it is said when it is read
+    except OSError:  # reported where the file is read
         return False

@@ -1,9 +1,10 @@
-"""From the options of the command line to labelled rows."""
+"""The files that a command reads and writes, as its options name them."""
 
 from __future__ import annotations
 
-import codecs
+import gzip
 import os
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,57 +13,120 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from polyfid.cli.config import split
-from polyfid.cli.options import Sources
+from polyfid.cli.options import ManyRows, Output, Sources
 
 if TYPE_CHECKING:
-    from polyfid.tables import LabelledTable, Roles
+    from polyfid.tables import LabelledTable, Roles, TableModel
 
-#: How tables end that can be written.
+#: Endings of the tables that can be written.
 ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".parquet", ".pq")
+#: Tables with more cells are read in blocks; as many take about a gigabyte of memory. The limit
+#: does not depend on the machine: the same command does the same everywhere.
+MAX_CELLS = 10_000_000
+#: Bytes at the beginning of a text file from which its number of rows is estimated.
+SAMPLE = 1 << 20
+#: Seconds within which a cluster must answer.
+TIMEOUT = 10
+
+
+# ------------------------------------------------------------------ labelled rows
 
 
 def read_sources(given: Sources, seed: int = 0) -> LabelledTable:
-    """The rows that files, level files or crowd tables hold."""
+    """The rows of tables, of one table per level, or of the answers of a crowd."""
     from polyfid.tables import read_labelled
 
     check_sources(given)
-    csv = csv_options(given.delimiter, given.decimal, given.encoding)
-    exports = [f for f in given.files or [] if is_export(f)]
-    if given.level or (given.files and not exports):
-        files, meant, levels = tables_of(given)
-        return read_labelled(files, meant, level_files=levels, **csv)
-    return _read_crowd(given, exports, seed, csv)
+    if _is_crowd(given):
+        return _read_crowd(given, seed)
+    files, roles, levels = tables_of(given)
+    return read_labelled(files, roles, level_files=levels, **given.csv)
 
 
 def check_sources(given: Sources) -> None:
-    """Complain if rows are given in several ways, or in none."""
-    kinds = [bool(given.files), bool(given.level), bool(given.items or given.answers or given.gold)]
-    if sum(kinds) != 1:
+    """Refuse rows that are given in several ways, or in none."""
+    ways = [bool(given.files), bool(given.level), bool(given.items or given.answers or given.gold)]
+    if sum(ways) != 1:
         raise typer.BadParameter(
-            "give labelled rows in one way: FILES, or --level NAME=FILE (once a level), or --items "
-            "and --answers (and --gold)"
+            "give labelled rows in one way: FILES, or --level NAME=FILE (once per level), or "
+            "--items and --answers (and --gold)"
         )
-    inputs = inputs_of(given)
-    if inputs.count("-") > 1:
-        raise typer.BadParameter("- is standard input, which can be read once only")
+    if inputs_of(given).count("-") > 1:
+        raise typer.BadParameter("- is standard input, which can be read only once")
+
+
+def inputs_of(given: Sources) -> list[str]:
+    """All files that are read."""
+    crowd = (given.items, given.answers, given.gold)
+    levels = _level_files(given.level or [])
+    return [*(given.files or []), *levels.values(), *(file for file in crowd if file is not None)]
 
 
 def tables_of(given: Sources) -> tuple[list[str], Roles, dict[str, str] | None]:
-    """Tidy tables, what their columns mean, and tables of one level instead."""
-    meant = roles(given)
+    """Tables of rows of all levels, the roles of columns, and tables of one level each."""
+    roles = _roles(given)
     if not given.level:
-        return given.files or [], meant, None
-    levels = level_files(given.level)
-    if meant.levels is not None and {*meant.levels} != {*levels}:
+        return given.files or [], roles, None
+    levels = _level_files(given.level)
+    if roles.levels is not None and {*roles.levels} != {*levels}:
         raise typer.BadParameter(
-            f"--levels names {', '.join(meant.levels)}, and --level {', '.join(levels)}"
+            f"--levels names {', '.join(roles.levels)}, but --level {', '.join(levels)}"
         )
-    return [], meant, levels
+    return [], roles, levels
 
 
-def _read_crowd(
-    given: Sources, exports: list[str], seed: int, csv: dict[str, Any]
-) -> LabelledTable:
+def _roles(given: Sources, **fixed: str) -> Roles:
+    """The roles of columns, as far as options say."""
+    from polyfid.tables import Roles
+
+    names = {name: getattr(given, name) for name in ("target", "fidelity", "id", "weight")}
+    lists = {name: getattr(given, name) for name in ("features", "categorical", "levels")}
+    chosen: dict[str, Any] = {k: v for k, v in names.items() if v is not None}
+    chosen |= {k: split(v) for k, v in lists.items() if v is not None}
+    try:
+        return Roles(**{**chosen, **fixed})
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def _level_files(pairs: Iterable[str]) -> dict[str, str]:
+    """The files of --level NAME=FILE, by name."""
+    files: dict[str, str] = {}
+    for pair in pairs:
+        name, file = _name_and_file(pair)
+        if not (name and file):
+            raise typer.BadParameter(
+                f"--level must be NAME=FILE, as in --level crowd=crowd.csv; got {pair!r}"
+            )
+        if name in files:
+            raise typer.BadParameter(f"--level names {name} twice; each level has one file")
+        files[name] = file
+    return files
+
+
+def _name_and_file(pair: str) -> tuple[str, str]:
+    """Split at the first equals sign that a file follows, as names can have one too."""
+    words = pair.split("=")
+    splits = [("=".join(words[:k]), "=".join(words[k:])) for k in range(1, len(words))]
+    existing = [(name, file) for name, file in splits if file == "-" or Path(file).is_file()]
+    return (*existing, *splits, (pair, ""))[0]
+
+
+# ------------------------------------------------------- answers and Label Studio
+
+
+def is_export(file: str) -> bool:
+    """Whether a file is an export of Label Studio, judging by its name."""
+    return file.lower().endswith(".json")
+
+
+def _is_crowd(given: Sources) -> bool:
+    return bool(given.items or given.answers or given.gold) or any(
+        map(is_export, given.files or [])
+    )
+
+
+def _read_crowd(given: Sources, seed: int) -> LabelledTable:
     """The rows of crowd tables or of an export of Label Studio."""
     from polyfid.crowd import to_rows
     from polyfid.labelstudio import read_export
@@ -73,43 +137,50 @@ def _read_crowd(
             raise typer.BadParameter(
                 f"--{name} is a column of tidy tables; answers of a crowd have none"
             )
-    said: dict[str, Any] = {
+    how: dict[str, Any] = {
         "level": _crowd_level(given),
         "ties": given.ties,
         "n_groups": given.groups,
         "aggregate": given.aggregate,
         "random_state": seed,
     }
-    item: str | None = None
-    if exports:
-        if len(given.files or []) > 1:
+    item = "id"
+    if given.files:
+        if len(given.files) > 1:
             raise typer.BadParameter("a JSON export of Label Studio must be the only file")
+        (export,) = given.files
         trusted = None if given.trusted is None else split(given.trusted)
-        with naming(exports[0]):
-            export = read_export(exports[0], from_name=given.from_name, trusted=trusted)
-        items, answers, gold = export
+        with naming(export):
+            items, answers, gold = read_export(export, from_name=given.from_name, trusted=trusted)
     else:
         if given.items is None or given.answers is None:
             raise typer.BadParameter("--items and --answers go together; --gold is optional")
-        items, answers = read_table(given.items, **csv), read_table(given.answers, **csv)
-        gold = None if given.gold is None else read_table(given.gold, **csv)
+        items, answers = (
+            read_table(given.items, **given.csv),
+            read_table(given.answers, **given.csv),
+        )
+        gold = None if given.gold is None else read_table(given.gold, **given.csv)
         columns = {"task": given.task, "worker": given.worker, "label": given.target}
-        said |= {k: v for k, v in columns.items() if v is not None} | {"form": given.form}
-        item = given.id
-    if item is not None:
-        said["item_id"] = item
-    rows = to_rows(items, answers, gold, **said)
-    # Whatever the columns of the answers are called, these are those of the rows.
-    return read_labelled([rows], roles(given, target="label", id=item or "id"))
+        how |= {k: v for k, v in columns.items() if v is not None}
+        item = given.id or item
+        how |= {"form": given.form, "item_id": item}
+    rows = to_rows(items, answers, gold, **how)
+    # The rows have these columns whatever those of the answers are called.
+    return read_labelled([rows], _roles(given, target="label", id=item))
 
 
-def is_export(file: str) -> bool:
-    """Whether a file is an export of Label Studio, by its name."""
-    return file.lower().endswith(".json")
+def _crowd_level(given: Sources) -> str:
+    aggregated = given.aggregate not in (None, "majority")
+    if given.crowd == "majority" and aggregated:
+        raise typer.BadParameter(
+            f"--crowd majority and --aggregate {given.aggregate} are two ways to aggregate answers;"
+            " leave one out"
+        )
+    return given.crowd or ("answer" if aggregated else "majority")
 
 
 def rows_of(file: str) -> Any:
-    """What a table is read from: the file itself, or the tasks of an export of Label Studio."""
+    """The table to read: the file itself, or the tasks of an export of Label Studio."""
     if not is_export(file):
         return file
     from polyfid.labelstudio import read_items
@@ -128,114 +199,153 @@ def naming(file: str) -> Iterator[None]:
     try:
         yield
     except LabelStudioError as error:
-        words = str(error)
-        raise LabelStudioError(words if words.startswith(file) else f"{file}: {words}") from None
+        message = str(error)
+        prefix = "" if message.startswith(file) else f"{file}: "
+        raise LabelStudioError(f"{prefix}{message}") from None
 
 
-def _crowd_level(given: Sources) -> str:
-    aggregated = given.aggregate not in (None, "majority")
-    if given.crowd == "majority" and aggregated:
-        raise typer.BadParameter(
-            f"--crowd majority is one way to aggregate and --aggregate {given.aggregate} another; "
-            "leave one out"
+# ------------------------------------------------------------- models and clusters
+
+
+def load_table_model(path: str) -> TableModel:
+    """The model of tables in a file."""
+    from polyfid.model_files.load import load
+    from polyfid.tables import TableModel
+
+    model = load(path)
+    if not isinstance(model, TableModel):
+        raise ValueError(
+            f"{path} holds a classifier that was saved from Python and has no columns of tables; "
+            "use polyfid.load in Python, or fit with polyfid fit"
         )
-    return given.crowd or ("answer" if aggregated else "majority")
+    return model
 
 
-def roles(given: Sources, **known: str) -> Roles:
-    """What columns mean, as far as it was said."""
-    from polyfid.tables import Roles
+@contextmanager
+def cluster(address: str | None) -> Iterator[Any]:
+    """The client of a Dask cluster; None without an address."""
+    if address is None:
+        yield None
+        return
+    from distributed import Client
 
-    said: dict[str, Any] = {
-        name: value
-        for name in ("target", "fidelity", "id", "weight")
-        if (value := getattr(given, name)) is not None
-    }
-    for name in ("features", "categorical", "levels"):
-        value = getattr(given, name)
-        if value is not None:
-            said[name] = split(value)
     try:
-        return Roles(**{**said, **known})
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from None
-
-
-def csv_options(delimiter: str | None, decimal: str | None, encoding: str | None) -> dict[str, Any]:
-    """How text files are written, as far as it was said."""
-    said: dict[str, Any] = {}
-    if delimiter is not None:
-        said["delimiter"] = "\t" if delimiter in {"tab", "\\t"} else delimiter
-        if len(said["delimiter"]) != 1:
-            raise typer.BadParameter(
-                f"must be one character, or tab; got {delimiter!r}", param_hint="--delimiter"
-            )
-    if decimal is not None:
-        said["decimal"] = decimal
-    if encoding is not None:
+        client = Client(address, timeout=TIMEOUT, set_as_default=False)
+    except (OSError, ValueError):
+        raise typer.BadParameter(
+            f"no Dask scheduler answers at {address} within {TIMEOUT} s; is the address right, "
+            "and does `dask scheduler` run there?",
+            param_hint="--dask",
+        ) from None
+    with client:
         try:
-            said["encoding"] = codecs.lookup(encoding).name
-        except LookupError:
+            client.wait_for_workers(1, timeout=TIMEOUT)
+        except TimeoutError:
             raise typer.BadParameter(
-                f"nobody knows {encoding!r}; common ones are utf-8, cp1252, utf-16",
-                param_hint="--encoding",
+                f"the Dask scheduler at {address} has no workers; start some: "
+                f"dask worker {address}",
+                param_hint="--dask",
             ) from None
-    return said
+        yield client
 
 
-def level_files(pairs: Iterable[str]) -> dict[str, str]:
-    """The files of --level NAME=FILE, by name."""
-    files: dict[str, str] = {}
-    for pair in pairs:
-        name, file = _name_and_file(pair)
-        if not (name and file):
-            raise typer.BadParameter(
-                f"--level wants NAME=FILE, as in --level crowd=crowd.csv; got {pair!r}"
-            )
-        if name in files:
-            raise typer.BadParameter(f"--level names {name} twice; levels are one file each")
-        files[name] = file
-    return files
+# ----------------------------------------------------------------- sizes of tables
 
 
-def _name_and_file(pair: str) -> tuple[str, str]:
-    """Cut at the first equals sign after which there is a file, as names may have one too."""
-    parts = pair.split("=")
-    cuts = [("=".join(parts[:k]), "=".join(parts[k:])) for k in range(1, len(parts))]
-    found = [cut for cut in cuts if cut[1] == "-" or Path(cut[1]).is_file()]
-    return (*found, *cuts, (pair, ""))[0]
+def choose_blocks(given: Sources, many: ManyRows) -> tuple[bool, str]:
+    """Whether to read the tables in blocks, and the reason."""
+    crowd = _is_crowd(given)
+    options = {"--in-blocks": many.in_blocks, "--checkpoint": many.checkpoint, "--dask": many.dask}
+    asked = next((name for name, value in options.items() if value), None)
+    if asked and crowd:
+        raise typer.BadParameter(
+            f"{asked} is for tables of rows; polyfid convert makes one from answers of a crowd or "
+            "an export"
+        )
+    if asked and many.in_blocks is False:
+        raise typer.BadParameter(f"{asked} is for fits in blocks; leave --in-memory out")
+    if asked:
+        return True, f"because of {asked}"
+    files = inputs_of(given)
+    if crowd or many.in_blocks is False or "-" in files:
+        return False, ""
+    sizes = [estimate_size(file, given.csv.get("delimiter")) for file in files]
+    rows, cells = sum(n for n, _ in sizes), sum(n * columns for n, columns in sizes)
+    return cells > MAX_CELLS, f"about {rows:,} rows; --in-memory reads them all at once"
 
 
-def inputs_of(given: Sources) -> list[str]:
-    """All files that are read."""
-    levels = level_files(given.level).values() if given.level else ()
-    single = (given.items, given.answers, given.gold)
-    return [*(given.files or ()), *levels, *(file for file in single if file is not None)]
+def estimate_size(path: str, delimiter: str | None = None) -> tuple[int, int]:
+    r"""Rows and columns of a file: exact for Parquet, an estimate for text, 0 for what is neither.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from polyfid.cli.sources import estimate_size
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "t.csv")
+    ...     _ = path.write_text("x,label\n" + "0.5,good\n" * 300)
+    ...     estimate_size(str(path))
+    (300, 2)
+    """
+    if not os.path.isfile(path):  # a pipe can be read only once; reading reports a missing file
+        return 0, 0
+    try:
+        with open(path, "rb") as file:
+            magic = file.read(4)
+            if magic == b"PAR1":
+                import pyarrow.parquet as pq
+
+                metadata = pq.read_metadata(path)
+                return metadata.num_rows, metadata.num_columns
+            file.seek(0)
+            zipped = magic.startswith(b"\x1f\x8b")
+            start = gzip.GzipFile(fileobj=file).read(SAMPLE) if zipped else file.read(SAMPLE)
+            share = 1.0 if len(start) < SAMPLE else file.tell() / os.path.getsize(path)
+    except (OSError, ValueError, EOFError, zlib.error):  # reading a damaged file reports it
+        return 0, 0
+    header = start.partition(b"\n")[0]
+    columns = 1 + max(header.count(mark.encode()) for mark in (delimiter or ",;\t|"))
+    return max(round(start.count(b"\n") / share) - 1, 0), columns
+
+
+# ------------------------------------------------------------------------- outputs
 
 
 def out_path(out: str, inputs: Iterable[str] = (), endings: tuple[str, ...] = ()) -> Path | None:
-    """Where to write, None for standard output; its folder must be there, and it be no input."""
+    """The file to write, None for standard output; inputs and missing folders are refused."""
     if out == "-":
         return None
     path = Path(out)
+    problem = None
     if not path.parent.is_dir():
+        problem = f"there is no folder {path.parent} for {path.name}"
+    elif path.is_dir():
+        problem = f"{out} is a folder; name a file"
+    elif any(os.path.exists(i) and path.exists() and path.samefile(i) for i in inputs):
+        problem = f"{out} is an input and would be replaced"
+    elif endings and (path.is_file() or not path.exists()) and not out.lower().endswith(endings):
+        problem = f"{out} must end in {', '.join(endings)}, which says its format"
+    if problem is not None:
+        raise typer.BadParameter(problem, param_hint="--out")
+    return path
+
+
+def table_path(
+    out: str, output: Output, inputs: Iterable[str], endings: tuple[str, ...] = ENDINGS
+) -> Path | None:
+    """`out_path` of a table; it and JSON cannot both go to standard output."""
+    path = out_path(out, inputs, endings)
+    if path is None and output.json:
         raise typer.BadParameter(
-            f"there is no folder {path.parent} to write {path.name} to", param_hint="--out"
-        )
-    if path.is_dir():
-        raise typer.BadParameter(f"{out} is a folder; name a file", param_hint="--out")
-    if any(os.path.exists(i) and path.exists() and path.samefile(i) for i in inputs):
-        raise typer.BadParameter(f"{out} is an input and would be replaced", param_hint="--out")
-    if endings and (path.is_file() or not path.exists()) and not out.lower().endswith(endings):
-        raise typer.BadParameter(
-            f"{out} must end in {', '.join(endings)}, which says its format", param_hint="--out"
+            "the table and JSON cannot both go to standard output; name a file for the table",
+            param_hint="--out",
         )
     return path
 
 
 def file_path(out: str, what: str, inputs: Iterable[str] = ()) -> Path:
-    """Where to write what cannot go to standard output."""
+    """`out_path` of what cannot go to standard output."""
     path = out_path(out, inputs)
     if path is None:
-        raise typer.BadParameter(f"{what} is a file; -o - will not do", param_hint="--out")
+        raise typer.BadParameter(f"{what} is written to a file, not to -", param_hint="--out")
     return path

@@ -1,4 +1,4 @@
-"""Do the cheaper labels help? An answer from held-out trusted rows, with intervals.
+"""Do the cheaper labels help? Cross-validation on trusted rows, beside baselines.
 
 >>> from polyfid.evaluation import evaluate
 """

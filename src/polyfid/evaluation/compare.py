@@ -1,10 +1,11 @@
-"""Fitting every method to every fold and scoring what it predicts for the rows left out."""
+"""Every method is fitted to every fold, and its predictions of the held-out rows are scored."""
 
 from __future__ import annotations
 
 import warnings
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,17 +17,17 @@ from sklearn.utils import _safe_indexing, check_random_state
 from polyfid.arrays import Array
 from polyfid.estimator.baselines import Pooled, Stacked, TrustedOnly
 from polyfid.estimator.classifier import MultiFidelityClassifier
-from polyfid.estimator.inputs import point_ids
+from polyfid.estimator.inputs import as_table, point_ids, read_labels, read_levels, read_weights
+from polyfid.estimator.levels import FidelityArray
 from polyfid.estimator.model_selection import TrustedKFold
-from polyfid.evaluation.result import ALONE, FEW_OF_A_CLASS, FEW_ROWS, OURS, Estimate, Evaluation
-from polyfid.evaluation.rows import Rows
+from polyfid.evaluation.result import ALONE, OURS, Estimate, Evaluation, is_small
 from polyfid.evaluation.scores import SCORES, bootstrap, score
 
 Index = NDArray[np.intp]
 
-_WRAPPERS = {ALONE: TrustedOnly, "pooled": Pooled, "stacked": Stacked}
-#: What is compared, the model that is judged first.
-METHODS = (OURS, *_WRAPPERS)
+_BASELINES = {ALONE: TrustedOnly, "pooled": Pooled, "stacked": Stacked}
+#: The methods that are compared; the first is the one that is judged.
+METHODS = (OURS, *_BASELINES)
 
 
 def evaluate(
@@ -35,6 +36,7 @@ def evaluate(
     fidelity: Any,
     *,
     model: MultiFidelityClassifier | None = None,
+    encoder: Any = None,
     sample_weight: ArrayLike | None = None,
     n_splits: int = 5,
     random_state: Any = 0,
@@ -44,13 +46,13 @@ def evaluate(
     levels: Iterable[Any] | None = None,
     drop_repeats: bool = False,
 ) -> Evaluation:
-    """Compare the model with what the same classifier makes of the labels without it.
+    """Compare the model with baselines by cross-validation on the trusted rows.
 
     The rows of the top level are split into folds, stratified by class. Each fold is predicted by
-    models that have seen all cheaper rows and the other trusted ones: the model itself
-    ("polyfid"), and the same classifier given the trusted rows ("trusted only"), all rows alike
-    ("pooled"), or the trusted rows with the predictions of the level below as features
-    ("stacked").
+    models that were fitted to the other trusted rows and to all cheaper ones. The methods are the
+    model itself ("polyfid"), and the same classifier fitted to the trusted rows only ("trusted
+    only"), to all rows alike ("pooled"), or to the trusted rows with predictions of the level
+    below as additional features ("stacked").
 
     Parameters
     ----------
@@ -59,26 +61,30 @@ def evaluate(
     fidelity : array-like of shape (n,)
         The level of each row.
     model : MultiFidelityClassifier, optional
-        What to evaluate; it is cloned, not fitted. By default one with all settings as they come.
-        Settings that concern levels (list of kernels, rho, label noise) do not go to the
-        baselines; of a list of kernels these have the first.
+        The model to evaluate; it is cloned, not fitted. One with default settings by default.
+        Baselines have one level, so settings per level (rho, label noise) are not passed to them;
+        of a list of kernels they get the first.
+    encoder : object with ``fit`` and ``transform``, optional
+        Turns rows of X into numbers. In each fold a clone is fitted to the training rows only, so
+        that nothing about the held-out rows reaches the models.
     sample_weight : array-like of shape (n,), optional
-        Rows count so many times, in fits and in scores; 0 leaves one out.
+        How many times each row counts, in fits and in scores; rows of weight 0 are left out.
     n_splits : int
-        Folds; fewer are made where a class has fewer trusted rows.
+        Number of folds; fewer where a class has fewer trusted rows.
     random_state : int, RandomState or None
-        For folds, bootstrap, and a model that has none of its own.
+        Seed of folds and bootstrap, and of a model that has none of its own.
     n_jobs : int, optional
-        Processes; a task is one method on one fold.
+        Number of processes; one task is one method on one fold.
     n_bootstrap : int
-        Bootstrap samples behind the intervals.
+        Number of bootstrap samples for the intervals.
     progress : callable, optional
-        Called with the number of tasks done and their total, at first with 0.
+        Called with the number of finished tasks and of all tasks, first with 0.
     levels : sequence, optional
-        Names of the levels, least trusted first; else the model's, or as ``fidelity`` has them.
+        Names of the levels, least trusted first. By default those of the model, or the order that
+        ``fidelity`` has.
     drop_repeats : bool
-        Also leave out cheaper labels of the very points that are held out. The scores are then
-        those for new points that nobody has labelled at all.
+        Also leave out cheaper labels of the points that are held out. The scores are then those
+        for points without any label.
 
     Returns
     -------
@@ -103,37 +109,38 @@ def evaluate(
     """
     _check_count("n_splits", n_splits, 2)
     _check_count("n_bootstrap", n_bootstrap, 10)
-    given = MultiFidelityClassifier() if model is None else model
-    _check_model(given)
-    rows = Rows.read(X, y, fidelity, sample_weight, given.levels if levels is None else levels)
-    counts = rows.trusted_counts()
-    folds = min(n_splits, int(counts.min()))
+    model = MultiFidelityClassifier() if model is None else model
+    _check_model(model)
+    data = _read(model, X, y, fidelity, sample_weight, levels)
+    per_class = _trusted_per_class(data)
+    folds = min(n_splits, int(per_class.min()))
     rng = check_random_state(random_state)
     seed = int(rng.randint(2**31 - 1))
     splitter = TrustedKFold(
-        folds, levels=rows.levels, shuffle=True, random_state=seed, drop_repeats=drop_repeats
+        folds, levels=data.levels, shuffle=True, random_state=seed, drop_repeats=drop_repeats
     )
-    splits = list(splitter.split(rows.X, rows.y, fidelity=rows.fidelity))
-    probas, warned = _predict(_methods(given, seed, n_jobs), rows, splits, n_jobs, progress)
+    splits = list(splitter.split(data.X, data.y, fidelity=data.fidelity))
+    methods = _methods(model, seed, n_jobs)
+    probas, warned = _predict(methods, data, encoder, splits, n_jobs, progress)
 
-    code, weight = rows.code[rows.trusted], rows.weight[rows.trusted]
+    labels, weight = data.y[data.trusted], data.weight[data.trusted]
+    code = np.searchsorted(data.classes, labels)
     samples = bootstrap(probas, code, weight, n_bootstrap, rng)
     values = {m: score(p, code, weight[None])[0] for m, p in probas.items()}
-    fold = np.empty(len(rows.y), dtype=np.intp)
+    fold = np.empty(len(data.y), dtype=np.intp)
     for k, (_, test) in enumerate(splits):
         fold[test] = k
-    notes = _notes(rows, counts, n_splits, folds, drop_repeats)
-    others = [m for m in METHODS if m != OURS]
+    notes = _notes(data, per_class, n_splits, folds, drop_repeats)
     return Evaluation(
-        levels=rows.levels,
-        classes=tuple(rows.classes.tolist()),
-        rows=rows.index[rows.trusted],
-        labels=rows.y[rows.trusted],
-        fold=fold[rows.trusted],
+        levels=data.levels,
+        classes=tuple(data.classes.tolist()),
+        rows=data.index[data.trusted],
+        labels=labels,
+        fold=fold[data.trusted],
         out_of_fold=probas,
         scores={m: _estimates(values[m], samples[m]) for m in METHODS},
         differences={
-            m: _estimates(values[OURS] - values[m], samples[OURS] - samples[m]) for m in others
+            m: _estimates(values[OURS] - values[m], samples[OURS] - samples[m]) for m in _BASELINES
         },
         n_splits=folds,
         n_bootstrap=int(n_bootstrap),
@@ -141,89 +148,159 @@ def evaluate(
     )
 
 
+@dataclass(frozen=True)
+class _LabelledRows:
+    """The rows of positive weight; ``index`` is where they are in the input."""
+
+    X: Any
+    y: NDArray[Any]
+    fidelity: FidelityArray
+    weight: Array
+    index: Index
+    levels: tuple[Any, ...]
+    trusted: Index  # the rows at the top level
+    classes: NDArray[Any]
+
+
+def _read(
+    model: MultiFidelityClassifier, X: Any, y: Any, fidelity: Any, sample_weight: Any, levels: Any
+) -> _LabelledRows:
+    """The rows, if there are both trusted and cheaper ones."""
+    X = as_table(X)
+    n = X.shape[0]
+    if fidelity is None:
+        raise ValueError("fidelity is None; pass the level of each row")
+    labels = read_labels(y, n)
+    names, level = read_levels(model.levels if levels is None else levels, fidelity, n)
+    weight = read_weights(sample_weight, n)
+    index = np.flatnonzero(weight > 0.0)
+    labels, level = labels[index], level[index]
+    trusted = np.flatnonzero(level == len(names) - 1)
+    if len(trusted) == len(level):
+        raise ValueError(
+            f"fidelity has rows of one level only, {names[-1]!r}, so there is nothing to compare; "
+            "add cheaper labels, or score a single level with scikit-learn's cross_val_score"
+        )
+    if not len(trusted):
+        raise ValueError(
+            f"fidelity has no row at the top level {names[-1]!r}, and methods are scored on "
+            f"trusted rows; the levels, least trusted first, are {list(names)}: add trusted "
+            "labels, or correct the order by levels="
+        )
+    by_name = FidelityArray(np.asarray(names)[level], names)
+    rows = (_safe_indexing(X, index), labels, by_name, weight[index], index)
+    return _LabelledRows(*rows, names, trusted, np.unique(labels))
+
+
+def _trusted_per_class(data: _LabelledRows) -> Index:
+    """The number of trusted rows of each class that has any, if there are enough for folds."""
+    classes, counts = np.unique(data.y[data.trusted], return_counts=True)
+    top = data.levels[-1]
+    if len(classes) < 2:
+        raise ValueError(
+            f"the trusted rows (level {top!r}) are all of class {classes[0]!s}; label rows of "
+            "other classes at that level"
+        )
+    if counts.min() < 2:
+        rare = ", ".join(map(str, classes[counts < 2]))
+        raise ValueError(
+            f"class {rare} has one trusted row (level {top!r}), and cross-validation needs at "
+            "least two of each class; label more rows of it at that level"
+        )
+    return counts
+
+
 def _predict(
     models: dict[str, Any],
-    rows: Rows,
+    data: _LabelledRows,
+    encoder: Any,
     splits: Sequence[tuple[Index, Index]],
     n_jobs: int | None,
     progress: Callable[[int, int], object] | None,
 ) -> tuple[dict[str, Array], list[str]]:
-    """Out-of-fold probabilities of the trusted rows by method, and what the fits warned of."""
-    place = np.empty(len(rows.y), dtype=np.intp)
-    place[rows.trusted] = np.arange(len(rows.trusted))
-    probas = {m: np.empty((len(rows.trusted), len(rows.classes))) for m in models}
+    """Out-of-fold probabilities of the trusted rows per method, and notes on warnings of fits."""
+    probas = {m: np.empty((len(data.y), len(data.classes))) for m in models}
+    warned: dict[str, dict[str, int]] = defaultdict(lambda: dict.fromkeys(models, 0))
     tasks = [(m, k) for k in range(len(splits)) for m in models]
-    warned: Counter[tuple[str, str]] = Counter()
     report = progress or (lambda done, total: None)
     report(0, len(tasks))
     pool = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
-    results = pool(delayed(_fit_and_predict)(m, k, models[m], rows, *splits[k]) for m, k in tasks)
+    results = pool(
+        delayed(_fit_and_predict)(m, k, models[m], encoder, data, *splits[k]) for m, k in tasks
+    )
     for done, (m, k, proba, messages) in enumerate(results, start=1):
-        probas[m][place[splits[k][1]]] = proba
-        warned.update((m, message) for message in set(messages))
+        probas[m][splits[k][1]] = proba
+        for message in set(messages):
+            warned[message][m] += 1
         report(done, len(tasks))
-    order = sorted(warned.items(), key=lambda item: (METHODS.index(item[0][0]), item[0][1]))
-    notes = [f"{m}, {count} of {len(splits)} folds: {text}" for (m, text), count in order]
-    return probas, notes
+    return {m: p[data.trusted] for m, p in probas.items()}, _warning_notes(warned, len(splits))
 
 
 def _fit_and_predict(
-    name: str, fold: int, model: Any, rows: Rows, train: Index, test: Index
+    name: str, fold: int, model: Any, encoder: Any, data: _LabelledRows, train: Index, test: Index
 ) -> tuple[str, int, Array, list[str]]:
+    """One method on one fold: its name, the fold, probabilities of test rows, and warnings."""
     model = clone(model)
-    weights = {"sample_weight": rows.weight[train]} if rows.weighted else {}
-    # Shown once for all folds, not by every process.
+    rows = {"fidelity": data.fidelity[train], "sample_weight": data.weight[train]}
+    X_train, X_test = _safe_indexing(data.X, train), _safe_indexing(data.X, test)
+    # Recorded, so that each is shown once for all folds and not by every process.
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            X_train = _safe_indexing(rows.X, train)
-            model.fit(X_train, rows.y[train], fidelity=rows.fidelity[train], **weights)
-            known = model.predict_proba(_safe_indexing(rows.X, test))
+            if encoder is not None:
+                encoder = clone(encoder, safe=False).fit(X_train)
+                X_train, X_test = encoder.transform(X_train), encoder.transform(X_test)
+            model.fit(X_train, data.y[train], **rows)
+            predicted = model.predict_proba(X_test)
         except Exception as error:
             error.add_note(f"(in fold {fold + 1}, method {name!r})")
             raise
     # Where repeats are dropped, a training set may lack a class.
-    proba = np.zeros((len(test), len(rows.classes)))
-    proba[:, np.searchsorted(rows.classes, model.classes_)] = known
+    proba = np.zeros((len(test), len(data.classes)))
+    proba[:, np.searchsorted(data.classes, model.classes_)] = predicted
     return name, fold, proba, [str(w.message) for w in caught]
 
 
 def _methods(model: MultiFidelityClassifier, seed: int, n_jobs: int | None) -> dict[str, Any]:
+    """The model and its baselines, unfitted."""
     ours = clone(model)
     if ours.random_state is None:
         ours.set_params(random_state=seed)
-    ours.set_params(levels=None)  # the rows carry their order
+    ours.set_params(levels=None)  # the fidelity of the rows carries their order
     if n_jobs is not None:
-        ours.set_params(n_jobs=None)  # processes go to tasks
-    # One level only: what is set a level has no place.
+        ours.set_params(n_jobs=None)  # the processes are used for tasks
+    # Baselines have one level, where settings per level have no meaning.
     plain = clone(ours).set_params(rho=1.0, label_noise=None)
     if isinstance(plain.kernel, Sequence | np.ndarray) and not isinstance(plain.kernel, str):
         plain.set_params(kernel=plain.kernel[0])
-    return {OURS: ours, **{name: wrap(plain) for name, wrap in _WRAPPERS.items()}}
+    return {OURS: ours, **{name: baseline(plain) for name, baseline in _BASELINES.items()}}
 
 
 def _estimates(values: Array, samples: Array) -> dict[str, Estimate]:
     return {name: Estimate.of(values[k], samples[:, k]) for k, name in enumerate(SCORES)}
 
 
-def _notes(rows: Rows, counts: Index, asked: int, folds: int, drop_repeats: bool) -> list[str]:
+def _notes(
+    data: _LabelledRows, per_class: Index, asked: int, folds: int, drop_repeats: bool
+) -> list[str]:
+    """Reasons for caution that lie in the rows."""
     notes = []
-    n = int(counts.sum())
-    if n < FEW_ROWS or counts.min() < FEW_OF_A_CLASS:
+    n = len(data.trusted)
+    if is_small(data.y[data.trusted]):
         notes.append(
-            f"small sample: {n} trusted rows, {counts.min()} of the rarest class; the intervals "
+            f"small sample: {n} trusted rows, {per_class.min()} of the rarest class; the intervals "
             "are rough, and another sample may well give another verdict"
         )
     if folds < asked:
         notes.append(f"{folds} folds instead of {asked}, as a class has {folds} trusted rows")
-    absent = np.setdiff1d(np.arange(len(rows.classes)), rows.code[rows.trusted])
+    absent = np.setdiff1d(data.classes, data.y[data.trusted])
     if len(absent):
-        shown = ", ".join(str(rows.classes[k]) for k in absent)
-        notes.append(f"no trusted row is of class {shown}, so it is not in the ROC AUC")
+        names = ", ".join(map(str, absent))
+        notes.append(f"no trusted row is of class {names}, so it is not in the ROC AUC")
     if not drop_repeats:
-        point = point_ids(rows.X)
-        cheap = np.setdiff1d(np.arange(len(point)), rows.trusted)
-        repeated = int(np.isin(point[rows.trusted], point[cheap]).sum())
+        point = point_ids(data.X)
+        cheap = np.delete(point, data.trusted)
+        repeated = int(np.isin(point[data.trusted], cheap).sum())
         if repeated:
             notes.append(
                 f"{repeated} of the {n} trusted points also have cheaper labels, which stay in "
@@ -232,9 +309,20 @@ def _notes(rows: Rows, counts: Index, asked: int, folds: int, drop_repeats: bool
     return notes
 
 
+def _warning_notes(warned: dict[str, dict[str, int]], n_folds: int) -> list[str]:
+    """One note per warning and method; one in all where every method warned in as many folds."""
+    notes = []
+    for message, folds in sorted(warned.items()):
+        counts = (
+            folds if len({*folds.values()}) > 1 else {"all methods": next(iter(folds.values()))}
+        )
+        notes += [f"{m}, {n} of {n_folds} folds: {message}" for m, n in counts.items() if n]
+    return notes
+
+
 def _check_count(name: str, value: object, least: int) -> None:
     if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
-        raise ValueError(f"{name} must be a whole number from {least}, got {value!r}")
+        raise ValueError(f"{name} must be an integer from {least}, got {value!r}")
 
 
 def _check_model(model: Any) -> None:
@@ -250,6 +338,6 @@ def _check_model(model: Any) -> None:
         )
     if isinstance(model.label_noise, str) and model.label_noise == "annotator":
         raise ValueError(
-            'model has label_noise="annotator", which needs to know who gave each label, and '
-            'evaluate does not; use label_noise="fidelity" or None'
+            'model has label_noise="annotator", which needs the annotator of each label, and '
+            'evaluate has no such argument; use label_noise="fidelity" or None'
         )

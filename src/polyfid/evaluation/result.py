@@ -1,9 +1,10 @@
-"""What a comparison found: estimates with intervals, a verdict, and the words for it."""
+"""The result of a comparison: scores with intervals, a verdict and its text."""
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -11,14 +12,24 @@ from numpy.typing import NDArray
 
 from polyfid.arrays import Array
 from polyfid.evaluation.scores import SCORES
+from polyfid.text import aligned
+from polyfid.values import to_json
 
-#: The method that is judged, and the one it must improve on.
+#: The method that is judged, and the one that it is compared with.
 OURS, ALONE = "polyfid", "trusted only"
-#: Below these numbers of trusted rows, and of such rows of a class, an interval is rough.
-FEW_ROWS, FEW_OF_A_CLASS = 50, 10
 
-#: Scores the verdict rests on, in order of precedence.
+#: With fewer trusted rows in all, or per class, intervals are rough.
+_FEW_ROWS, _FEW_PER_CLASS = 50, 10
+#: The scores that decide the verdict, in order of precedence.
 _DECIDING = ("log_loss", "roc_auc")
+#: Columns of the text of an evaluation.
+_WIDTH = 80
+
+
+def is_small(labels: NDArray[Any]) -> bool:
+    """Whether there are so few trusted labels that intervals are rough."""
+    counts = np.unique(labels, return_counts=True)[1]
+    return len(labels) < _FEW_ROWS or bool(counts.min() < _FEW_PER_CLASS)
 
 
 @dataclass(frozen=True)
@@ -38,10 +49,10 @@ class Estimate:
 
     @classmethod
     def of(cls, value: float, samples: Array) -> Estimate:
-        """From the value on the rows themselves and on bootstrap samples of them.
+        """The value of the rows themselves with percentiles of their bootstrap samples.
 
-        Percentiles, widened where needed to hold the value: noise only adds to a calibration
-        error, so that all samples may be above it.
+        The interval always holds the value, even where all samples lie above it: noise can only
+        increase a calibration error.
         """
         low, high = np.percentile(samples, [2.5, 97.5])
         return cls(float(value), float(min(low, value)), float(max(high, value)))
@@ -52,34 +63,35 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How well each method predicts trusted labels that it has not seen; ``print`` it.
+    """How well each method predicts held-out trusted labels; ``print`` shows it.
 
     Attributes
     ----------
     levels, classes : tuple
-        Levels are least trusted first.
+        Levels are in order of trust, the least trusted first.
     rows : array of shape (n_trusted,)
-        Which rows of X are trusted, and were predicted by models that had not seen their label.
+        Indices of the trusted rows in X.
     labels : array of shape (n_trusted,)
-        Their trusted labels.
+        Their labels.
     fold : array of shape (n_trusted,)
-        The fold that each was held out in.
+        The fold in which each of them was held out.
     out_of_fold : dict of str to array of shape (n_trusted, n_classes)
-        Probabilities a method, columns in the order of ``classes``.
+        Per method, the probabilities of each trusted row by the model that was fitted without it;
+        columns in the order of ``classes``.
     scores : dict of str to dict of str to Estimate
-        By method, then by the names in `polyfid.evaluation.SCORES`.
+        Per method and score; the scores are those in `polyfid.evaluation.SCORES`.
     differences : dict of str to dict of str to Estimate
-        "polyfid" minus the named method on the same rows, by method and score.
+        Per method and score, "polyfid" minus that method on the same rows.
     n_splits, n_bootstrap : int
-        As used: folds may be fewer than asked for.
+        The number of folds, which may be lower than asked for, and of bootstrap samples.
     notes : tuple of str
-        What to keep in mind: small samples, fewer folds, fits that did not converge.
+        Reasons for caution: small samples, fewer folds, warnings of fits.
 
     Notes
     -----
     Intervals are percentiles of a bootstrap over trusted rows, drawn within their class. They say
-    how far other test rows would change the figure; that other training rows would change the
-    models too is not in them.
+    how much the figure would change with other test rows; that other training rows would give
+    other models is not in them.
 
     Examples
     --------
@@ -111,113 +123,78 @@ class Evaluation:
 
     @property
     def verdict(self) -> str:
-        """Whether cheaper labels "help", do "harm", or make "no clear difference".
+        """Whether the cheaper labels "help", do "harm", or make "no clear difference".
 
         They help if the interval of the paired difference to "trusted only" lies wholly on the
-        good side in log-loss or ROC AUC, and wholly on the bad side in neither; and harm the
-        other way round.
+        better side in log-loss or ROC AUC, and in neither wholly on the worse side. Harm is the
+        opposite.
         """
-        good, bad = self._clear(1.0), self._clear(-1.0)
-        if good and not bad:
+        better, worse = self._clear(1.0), self._clear(-1.0)
+        if better and not worse:
             return "help"
-        return "harm" if bad and not good else "no clear difference"
+        return "harm" if worse and not better else "no clear difference"
 
     @property
     def deciding_score(self) -> str:
-        """The name of the score that decides the verdict: log-loss if none is clear."""
+        """The score that the verdict rests on: the first clear one, without any the log-loss."""
         clear = self._clear(1.0) + self._clear(-1.0)
-        return clear[0] if self.verdict != "no clear difference" else _DECIDING[0]
+        return _DECIDING[0] if self.verdict == "no clear difference" else clear[0]
 
     @property
     def sentence(self) -> str:
-        """The verdict in words, with the figure it rests on."""
-        names = ", ".join(map(str, self.levels[:-1]))
-        head = {
-            "help": f"The cheaper labels ({names}) help",
-            "harm": f"The cheaper labels ({names}) do harm",
-            "no clear difference": f"The cheaper labels ({names}) make no clear difference",
-        }[self.verdict]
+        """The verdict as a sentence, with the figures that it rests on."""
+        verb = {"help": "help", "harm": "do harm"}.get(self.verdict, "make no clear difference")
         name = self.deciding_score
-        without, with_them = (self.scores[m][name].value for m in (ALONE, OURS))
+        alone, ours = (self.scores[method][name].value for method in (ALONE, OURS))
         change = self.differences[ALONE][name]
-        few = ", which is few: take it with care" if self._is_small else ""
+        few = ", which is few: take it with care" if is_small(self.labels) else ""
         return (
-            f"{head}: {SCORES[name].words} {with_them:.3f} with them and {without:.3f} without "
+            f"The cheaper labels ({', '.join(map(str, self.levels[:-1]))}) {verb}: "
+            f"{SCORES[name].words} {ours:.3f} with them and {alone:.3f} without "
             f"(difference {change.value:+.3f}, 95 % interval {change.low:+.3f} to "
             f"{change.high:+.3f}), on {len(self.rows)} held-out trusted rows{few}."
         )
 
     def to_dict(self, out_of_fold: bool = True) -> dict[str, Any]:
-        """All of it as plain values, for JSON; probabilities of the rows can be left out."""
-        result = {
-            "verdict": self.verdict,
-            "sentence": self.sentence,
-            "levels": [_plain(v) for v in self.levels],
-            "classes": [_plain(v) for v in self.classes],
-            "n_trusted": len(self.rows),
-            "n_splits": self.n_splits,
-            "n_bootstrap": self.n_bootstrap,
-            "scores": _as_dicts(self.scores),
-            "differences": _as_dicts(self.differences),
-            "notes": list(self.notes),
-        }
+        """The result as plain values for JSON, with or without the probabilities of the rows."""
+        fields = asdict(self)
+        predictions = {name: fields.pop(name) for name in ("rows", "labels", "fold")}
+        predictions["probabilities"] = fields.pop("out_of_fold")
+        result = {"verdict": self.verdict, "sentence": self.sentence, "n_trusted": len(self.rows)}
+        result |= fields
         if out_of_fold:
-            result["out_of_fold"] = {
-                "rows": self.rows.tolist(),
-                "labels": [_plain(v) for v in self.labels.tolist()],
-                "fold": self.fold.tolist(),
-                "probabilities": {name: p.tolist() for name, p in self.out_of_fold.items()},
-            }
-        return result
+            result["out_of_fold"] = predictions
+        return dict(to_json(result))
 
     def __str__(self) -> str:
-        lines = [self.sentence, ""]
-        lines += _table("method", {m: _shown(s) for m, s in self.scores.items()})
-        lines.append("")
-        paired = {f"{OURS} - {m}": _shown(s, "+") for m, s in self.differences.items()}
-        lines += _table("difference", paired)
-        lines += ["", "Figures with 95 % intervals; ROC AUC: more is better, the others: less."]
-        lines += [f"Note: {note}" for note in self.notes]
+        lines = [
+            textwrap.fill(self.sentence, _WIDTH),
+            "",
+            *_table("", self.scores, ""),
+            "",
+            *_table(f"{OURS} minus", self.differences, "+"),
+            "",
+            "95 % intervals are below the figures. ROC AUC: higher is better; others: lower.",
+        ]
+        lines += [textwrap.fill(f"Note: {note}", _WIDTH) for note in self.notes]
         return "\n".join(lines)
 
-    @property
-    def _is_small(self) -> bool:
-        counts = np.unique(self.labels, return_counts=True)[1]
-        return len(self.rows) < FEW_ROWS or counts.min() < FEW_OF_A_CLASS
-
     def _clear(self, side: float) -> list[str]:
-        """Deciding scores whose whole interval is on the good (1) or bad (-1) side."""
-        found = []
+        """Deciding scores whose whole interval is on the better (1) or worse (-1) side."""
+        clear = []
         for name in _DECIDING:
-            better = side if SCORES[name].more_is_better else -side
+            sign = side if SCORES[name].more_is_better else -side
             difference = self.differences[ALONE][name]
-            if min(better * difference.low, better * difference.high) > 0.0:
-                found.append(name)
-        return found
+            if min(sign * difference.low, sign * difference.high) > 0.0:
+                clear.append(name)
+        return clear
 
 
-def _plain(value: Any) -> Any:
-    value = value.item() if isinstance(value, np.generic) else value
-    return value if isinstance(value, str | int | float | bool) else str(value)
-
-
-def _as_dicts(table: Mapping[str, Mapping[str, Estimate]]) -> dict[str, Any]:
-    return {
-        method: {s: {"value": e.value, "low": e.low, "high": e.high} for s, e in row.items()}
-        for method, row in table.items()
-    }
-
-
-def _shown(row: Mapping[str, Estimate], sign: str = "") -> list[str]:
-    return [f"{e.value:{sign}.3f} [{e.low:{sign}.3f}, {e.high:{sign}.3f}]" for e in row.values()]
-
-
-def _table(head: str, rows: Mapping[str, list[str]]) -> list[str]:
-    """Lines of a table whose columns are the scores."""
-    cells = [[head, *(s.words for s in SCORES.values())]]
-    cells += [[name, *values] for name, values in rows.items()]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return [
-        "  ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in cells
-    ]
+def _table(head: str, scores: Mapping[str, Mapping[str, Estimate]], sign: str) -> list[str]:
+    """Lines of a table with one column per score; below each figure is its interval."""
+    # The last word of "calibration error" would make its column wider than the interval.
+    rows = [[head, *(s.words.removesuffix(" error") for s in SCORES.values())]]
+    for method, row in scores.items():
+        rows.append([method, *(f"{e.value:{sign}.3f}" for e in row.values())])
+        rows.append(["", *(f"{e.low:{sign}.3f}..{e.high:{sign}.3f}" for e in row.values())])
+    return aligned(rows, indent=0)

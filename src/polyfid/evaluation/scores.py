@@ -1,7 +1,8 @@
 """Scores of class probabilities, for many weightings of the same rows at once.
 
-A bootstrap sample is a weighting: how often each row was drawn. All scores here are weighted sums
-or ranks that do not depend on the weights, so a thousand samples cost one matrix product.
+A bootstrap sample is a weighting of the rows: how often each was drawn. All scores here are
+weighted sums over ranks or bins that do not depend on the weights, so that a thousand samples cost
+one matrix product.
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ from polyfid.arrays import Array
 
 Index = NDArray[np.intp]
 
-#: Elements of the largest temporary array of weights.
+#: Upper bound on the elements of one array of weights.
 _BATCH_ELEMENTS = 1 << 21
-#: Bins of the calibration error: at most so many, each with at least so many rows.
-_MOST_BINS, _ROWS_A_BIN = 10, 10
+#: Upper bound on the bins of the calibration error, and lower bound on the rows per bin.
+_MAX_BINS, _ROWS_PER_BIN = 10, 10
 
 
 @dataclass(frozen=True)
 class Score:
-    """A score's name in words, and whether more of it is better.
+    """The name of a score as people write it, and whether higher values are better.
 
     Examples
     --------
@@ -52,9 +53,9 @@ def score(proba: Array, code: Index, weights: Array) -> Array:
     ----------
     proba : ndarray of shape (n, n_classes)
     code : ndarray of shape (n,)
-        The class of each row, a column of ``proba``.
+        The class of each row, as the place of its column in ``proba``.
     weights : ndarray of shape (n_weightings, n)
-        Every class in ``code`` has weight in each of them.
+        In each weighting every class in ``code`` must have a weight above zero.
     """
     total = weights.sum(axis=1)
     rows = np.arange(len(code))
@@ -62,9 +63,9 @@ def score(proba: Array, code: Index, weights: Array) -> Array:
     hit[rows, code] = 1.0
     loss = -np.log(np.maximum(proba[rows, code], np.finfo(float).eps))
     square = np.square(proba - hit).sum(axis=1)
-    # As in scikit-learn: between 0 and 1 for two classes, between 0 and 2 for more.
+    # As in scikit-learn: at most 1 for two classes, at most 2 for more.
     square *= 0.5 if proba.shape[1] == 2 else 1.0
-    # Of two classes the second says all; of more, each against the others, and their mean.
+    # Two classes: that of the second one. More: the mean over each class against the others.
     columns = [1] if proba.shape[1] == 2 else np.unique(code).tolist()
     parts = [
         np.mean([_auc(proba[:, k], hit[:, k], weights) for k in columns], axis=0),
@@ -76,7 +77,7 @@ def score(proba: Array, code: Index, weights: Array) -> Array:
 
 
 def _auc(p: Array, hit: Array, weights: Array) -> Array:
-    """Probability that a row of the class is ranked above another row, ties counting half."""
+    """Probability that a row of the class ranks above a row of another; ties count half."""
     order = np.argsort(p, kind="stable")
     starts = np.flatnonzero(np.r_[True, np.diff(p[order]) > 0.0])
     weights, hit = weights[:, order], hit[order]
@@ -87,8 +88,8 @@ def _auc(p: Array, hit: Array, weights: Array) -> Array:
 
 
 def _calibration_error(p: Array, hit: Array, weights: Array) -> Array:
-    """Mean distance of predicted and observed frequency over bins of equal numbers of rows."""
-    n_bins = int(np.clip(len(p) // _ROWS_A_BIN, 1, _MOST_BINS))
+    """Mean distance between predicted and observed frequency, over bins of equally many rows."""
+    n_bins = int(np.clip(len(p) // _ROWS_PER_BIN, 1, _MAX_BINS))
     edges = np.quantile(p, np.linspace(0.0, 1.0, n_bins + 1)[1:-1])
     inside = np.searchsorted(edges, p, side="right")[:, None] == np.arange(n_bins)
     gaps = weights @ ((p - hit)[:, None] * inside)
@@ -96,9 +97,9 @@ def _calibration_error(p: Array, hit: Array, weights: Array) -> Array:
 
 
 def resample(code: Index, n_samples: int, rng: np.random.RandomState) -> Iterator[Array]:
-    """How often a bootstrap sample holds each row, in batches (m, n), ``n_samples`` in all.
+    """How often each of ``n_samples`` bootstrap samples holds each row, in batches (m, n).
 
-    Rows are drawn within their class, so that every class stays as frequent as it is.
+    Rows are drawn within their class, so that the number of rows per class stays the same.
     """
     size = max(1, _BATCH_ELEMENTS // len(code))
     for start in range(0, n_samples, size):
@@ -117,9 +118,9 @@ def bootstrap(
     n_samples: int,
     rng: np.random.RandomState,
 ) -> dict[str, Array]:
-    """Scores of every method under the same bootstrap samples, (n_samples, n_scores) each."""
-    parts: dict[str, list[Array]] = {name: [] for name in probas}
+    """Scores per method (n_samples, n_scores); all methods get the same bootstrap samples."""
+    batches: dict[str, list[Array]] = {name: [] for name in probas}
     for counts in resample(code, n_samples, rng):
         for name, proba in probas.items():
-            parts[name].append(score(proba, code, counts * weight))
-    return {name: np.concatenate(part) for name, part in parts.items()}
+            batches[name].append(score(proba, code, counts * weight))
+    return {name: np.concatenate(scores) for name, scores in batches.items()}

@@ -1,0 +1,120 @@
+"""``polyfid evaluate``, ``report`` and ``demo``."""
+
+import shlex
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from polyfid import demo as built_in
+from polyfid.cli.fit import make_classifier, n_jobs
+from polyfid.cli.options import Fitting
+
+FAST = "--kernel rbf --jobs 1"
+
+
+def test_evaluate_fits_a_terminal(polyfid, folder):
+    result = polyfid(f"evaluate tidy.csv {FAST} --folds 3")
+    assert result.stdout.startswith("The cheaper labels (crowd)")
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    for words in ("polyfid", "trusted only", "pooled", "stacked", "ROC AUC", "log-loss", "Brier"):
+        assert words in result.stdout
+    assert "Note: small sample: 20 trusted rows" in result.stdout
+    assert result.stderr == ""
+    assert "level" in polyfid(f"evaluate --level a=crowd.csv {FAST}", code=1).stderr
+
+
+def test_a_held_out_row_does_not_change_the_encoding(polyfid, folder):
+    table = pd.read_csv("tidy.csv")
+    table.loc[::3, "flow"] = np.nan  # to be replaced by the median
+    row = table.index[(table.fidelity == "expert") & table.flow.notna()][0]
+    outcomes = []
+    for value in (table.flow.median(), 1e6):
+        table.loc[row, "flow"] = value
+        table.to_csv("gaps.csv", index=False)
+        found = polyfid.json(f"evaluate gaps.csv {FAST} --folds 3 --missing median")
+        outcomes.append(found["out_of_fold"])
+    fold = np.array(outcomes[0]["fold"])
+    place = outcomes[0]["rows"].index(row)
+    beside = (fold == fold[place]) & (np.arange(len(fold)) != place)
+    for method in ("polyfid", "trusted only", "pooled", "stacked"):
+        one, other = (np.array(o["probabilities"][method]) for o in outcomes)
+        np.testing.assert_allclose(one[beside], other[beside], rtol=1e-10)
+
+
+def test_a_category_of_held_out_rows_is_unknown_to_the_models(polyfid, folder):
+    table = pd.read_csv("tidy.csv")
+    table["colour"] = ["red", "blue"] * 30
+    table.loc[59, "colour"] = "mauve"
+    table.to_csv("colours.csv", index=False)
+    found = polyfid.json(f"evaluate colours.csv {FAST} --folds 3")
+    (note,) = [note for note in found["notes"] if "mauve" in note]
+    assert note.startswith("all methods, 1 of 3 folds: column 'colour'")
+
+
+def test_report_of_tables(polyfid, folder):
+    pytest.importorskip("jinja2")
+    pytest.importorskip("matplotlib")
+    call = f"report tidy.csv {FAST} --folds 2 -o tables.html --title"
+    result = polyfid(call, "Mine & yours")
+    assert result.stdout.startswith("The cheaper labels")
+    assert "Written: tables.html and tables.html.toml" in result.stdout
+    assert "Mine &amp; yours" in (folder / "tables.html").read_text(encoding="utf-8")
+
+
+def test_a_model_gives_the_report_of_its_tables(polyfid, folder, not_drawn):
+    of_model = polyfid.json("report model.polyfid --jobs 1 --folds 2")
+    of_tables = polyfid.json(f"report tidy.csv {FAST} --folds 2")
+    assert of_model == of_tables
+    assert of_model["evaluation"]["n_trusted"] == 20
+    assert [asked["seed"] for asked in not_drawn] == [0, 0]
+
+
+def test_report_without_an_evaluation_says_why(polyfid, folder, not_drawn):
+    made = polyfid.json(f"report --level a=expert.csv {FAST}")
+    assert made["evaluation"] is None
+    assert "no evaluation" in made["warnings"][0]
+    assert not_drawn[0]["warnings"] == made["warnings"]
+    said = polyfid(f"report tidy.csv {FAST} --folds 0").stdout
+    assert "no evaluation was asked for" in said
+
+
+def test_a_missing_extra_is_named(polyfid, folder, monkeypatch):
+    for name in [n for n in sys.modules if n.startswith(("polyfid.report", "jinja2"))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    assert 'pip install "polyfid[report]"' in polyfid("report tidy.csv", code=2).stderr
+
+
+def test_demo_end_to_end(polyfid, folder, monkeypatch, not_drawn):
+    made = built_in.tables()
+    little = made._replace(simulation=made.simulation[:80], experiment=made.experiment[:30])
+    monkeypatch.setattr(built_in, "tables", lambda seed: little)
+    call = ["demo", *FAST.split(), "-o", "my demo"]
+    monkeypatch.setattr("sys.argv", ["polyfid", *call])
+    result = polyfid(*call)
+    assert not_drawn[0]["command"] == shlex.join(["polyfid", *call])
+    there = {p.name for p in (folder / "my demo").iterdir()}
+    files = {"simulation.csv", "experiment.csv", "new.csv", "model.polyfid", "predictions.csv"}
+    assert files | {"report.html", "report.html.toml"} == there
+    assert len(pd.read_csv("my demo/predictions.csv")) == len(made.truth)
+    assert "polyfid predict 'my demo/model.polyfid'" in result.stdout
+    assert polyfid.json(*call)["roc_auc"] > 0.6
+
+
+@pytest.mark.parametrize(
+    ("options", "rows", "classes", "fits", "processes"),
+    [
+        ({}, 300, 2, 1, 1),
+        ({}, 300, 2, 20, -1),
+        ({}, 300, 10, 1, -1),
+        ({}, 3000, 2, 1, -1),
+        ({"kernel": "rbf"}, 300, 2, 20, 1),
+        ({"kernel": "rbf"}, 3000, 2, 20, -1),
+        ({"jobs": 2}, 10, 2, 1, 2),
+    ],
+)
+def test_little_work_is_done_by_one_process(options, rows, classes, fits, processes):
+    fitting = Fitting(**options)
+    assert n_jobs(fitting, make_classifier(fitting), np.arange(rows) % classes, fits) == processes
