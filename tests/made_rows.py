@@ -4,7 +4,6 @@ import csv
 import math
 
 import numpy as np
-
 from polyfid.experiments.paper import COLUMNS, METHODS, PAPER, PAPER_MCMC
 from polyfid.experiments.rows import COLUMNS as FIELDS
 from polyfid.experiments.rows import Row, as_setting

@@ -7,11 +7,11 @@ import joblib
 import numpy as np
 import pytest
 from deadly import Deadly
+from polyfid.experiments.run import Finished, run
 from small_cells import Small
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from polyfid import MultiFidelityClassifier, load
-from polyfid.experiments.run import Finished, run
 from polyfid.kernels import RBF
 from polyfid.learning.large import FINAL_TOL
 

@@ -25,7 +25,6 @@ LAYERS = [
     ["plots"],
     ["__init__"],
     ["report"],
-    ["demo", "experiments"],
     ["cli"],
 ]
 
@@ -109,7 +108,7 @@ def test_imports_point_one_way(path):
         ("kernels/linear.py", "from ..rows import Points", []),
         ("kernels/linear.py", "from ..model import prior", ["model"]),
         ("__init__.py", "from .estimator.classifier import MultiFidelityClassifier", []),
-        ("demo.py", "from polyfid import stack_levels", []),
+        ("report/page.py", "from polyfid import stack_levels", []),
     ],
 )
 def test_the_check_itself(file, source, wrong):

@@ -6,7 +6,7 @@ import sys
 import pandas as pd
 import pytest
 
-from polyfid import demo as built_in
+from polyfid import datasets as built_in
 from polyfid.cli.effort import processes
 
 FAST = ("--kernel", "rbf", "--jobs", 1)
@@ -87,9 +87,9 @@ def test_a_missing_extra_is_named(polyfid, folder, monkeypatch):
 
 
 def test_demo_end_to_end(polyfid, folder, monkeypatch, not_drawn):
-    made = built_in.tables()
+    made = built_in.make_welding()
     little = made._replace(simulation=made.simulation[:80], experiment=made.experiment[:30])
-    monkeypatch.setattr(built_in, "tables", lambda seed: little)
+    monkeypatch.setattr(built_in, "make_welding", lambda seed: little)
     call = ["demo", *map(str, FAST), "-o", "my demo"]
     monkeypatch.setattr("sys.argv", ["polyfid", *call])
     result = polyfid(*call)

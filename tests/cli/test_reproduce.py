@@ -9,14 +9,14 @@ import pytest
 
 pytest.importorskip("typer")
 
+from polyfid.experiments import catalogue
+from polyfid.experiments.catalogue import EXPERIMENTS, Experiment, cells_of
 from small_cells import FirstTimeUnlucky, Small
 from typer.testing import CliRunner
 
 from polyfid import __version__
 from polyfid.cli import reproduction as verb
 from polyfid.cli.app import app
-from polyfid.experiments import catalogue
-from polyfid.experiments.catalogue import EXPERIMENTS, Experiment, cells_of
 
 DATA = os.environ.get("POLYFID_DATA")
 

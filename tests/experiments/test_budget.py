@@ -2,7 +2,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-
 from polyfid.experiments import budget
 from polyfid.experiments.budget import BudgetCell, common_seeds, counts
 from polyfid.experiments.problems import Labelled, Made, Problem

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.special import expit
-
-from polyfid import MultiFidelityClassifier
 from polyfid.experiments import mcmc
 from polyfid.experiments.mcmc import Draws, McmcCell, diagnose, predict, sample
 from polyfid.experiments.problems import Labelled, Problem
 from polyfid.experiments.run import run
+from scipy.special import expit
+
+from polyfid import MultiFidelityClassifier
 from polyfid.kernels import RBF, Constant
 from polyfid.model.logistic import expected_sigmoid
 from polyfid.model.prior import Autoregressive

@@ -3,6 +3,9 @@ import warnings
 
 import numpy as np
 import pytest
+from polyfid.experiments.catalogue import SplitCell, cells_of, split_cells
+from polyfid.experiments.methods import METHODS
+from polyfid.experiments.problems import Answers, Labelled, Made
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
@@ -10,10 +13,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-
-from polyfid.experiments.catalogue import SplitCell, cells_of, split_cells
-from polyfid.experiments.methods import METHODS
-from polyfid.experiments.problems import Answers, Labelled, Made
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,6 @@ import matplotlib
 import numpy as np
 import pytest
 from made_rows import make_groups, make_sensitivity, write_all, write_rows
-
 from polyfid.experiments.figures import FIGURES
 from polyfid.experiments.page import write
 from polyfid.experiments.rows import Row

@@ -3,7 +3,6 @@
 import math
 
 import pytest
-
 from polyfid.experiments.averages import paper_best
 from polyfid.experiments.paper import COLUMNS, GROUPS, METHODS, METRICS, PAPER, PAPER_MCMC, SCHEMES
 

@@ -4,10 +4,9 @@ import pickle
 
 import numpy as np
 import pytest
-from sklearn.utils import Bunch
-
 from polyfid.experiments import problems
 from polyfid.experiments.problems import Artificial, Labelled, Made, Music, Pmlb, Sentiment
+from sklearn.utils import Bunch
 
 DATA = os.environ.get("POLYFID_DATA")
 needs_data = pytest.mark.skipif(not DATA, reason="POLYFID_DATA names no directory with data sets")

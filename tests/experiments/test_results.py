@@ -5,12 +5,11 @@ import math
 import numpy as np
 import pytest
 from made_rows import make_budget, make_groups, write_rows
-from scipy import stats
-
 from polyfid.experiments.averages import Mean, close_to_best, mean_of
 from polyfid.experiments.paper import COLUMNS, METRICS
 from polyfid.experiments.results import Results, budget_means
 from polyfid.experiments.rows import Row
+from scipy import stats
 
 SPLICE = next(column for column in COLUMNS if column.name == "splice")
 TWO_D = COLUMNS[0]

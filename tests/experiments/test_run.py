@@ -7,11 +7,10 @@ import time
 
 import numpy as np
 import pytest
-from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
-from small_cells import FirstTimeUnlucky, Grid, Killed, Small, Threads
-
 from polyfid.experiments.rows import COLUMNS, Rows, Scores, as_setting, versions
 from polyfid.experiments.run import interleave, run
+from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
+from small_cells import FirstTimeUnlucky, Grid, Killed, Small, Threads
 
 
 @pytest.fixture

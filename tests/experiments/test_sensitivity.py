@@ -3,13 +3,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-
-from polyfid import MultiFidelityClassifier
 from polyfid.experiments import sensitivity
 from polyfid.experiments.problems import Made
 from polyfid.experiments.rows import Rows
 from polyfid.experiments.run import run
 from polyfid.experiments.sensitivity import Hyper, SensitivityCell, places
+
+from polyfid import MultiFidelityClassifier
 
 FITTED = Hyper(0.5, 1.0, 2.0, -1.0, 3.0)
 

@@ -19,7 +19,6 @@ from polyfid.cli.inspect import inspect
 from polyfid.cli.parameters import flat
 from polyfid.cli.predict import predict
 from polyfid.cli.report import report
-from polyfid.cli.reproduce import reproduce
 from polyfid.cli.talk import verb
 
 app = typer.Typer(
@@ -48,5 +47,5 @@ def polyfid(
     """Classifiers from labels of unequal trust."""
 
 
-for _verb in (demo, check, fit, predict, evaluate, report, inspect, convert, reproduce):
+for _verb in (demo, check, fit, predict, evaluate, report, inspect, convert):
     app.command()(flat(verb(_verb)))

@@ -30,7 +30,7 @@ def demo(
         from polyfid.cli.judging import judge
         from polyfid.cli.layout import compare
         from polyfid.cli.talk import Speaker
-        from polyfid.demo import N_EXPERIMENTS, N_SIMULATIONS, tables
+        from polyfid.datasets import N_EXPERIMENTS, N_SIMULATIONS, make_welding
         from polyfid.report import write_report
         from polyfid.tables import Roles, read_labelled, write_table
 
@@ -39,7 +39,7 @@ def demo(
         f"Which seams of a welding process are sound? {N_EXPERIMENTS} experiments say, and "
         f"{N_SIMULATIONS} simulations, which err."
     )
-    made = tables(fitting.seed)
+    made = make_welding(fitting.seed)
     out.mkdir(parents=True, exist_ok=True)
     files = {name: out / f"{name}.csv" for name in ("simulation", "experiment", "new")}
     for name, file in files.items():

@@ -3,33 +3,23 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
-from polyfid import datasets
-from polyfid.arrays import Array
+from experiments import data
+from experiments.paper import DIMENSIONS, NOISES
+from polyfid.datasets import make_cokriging
 
+Array = NDArray[np.float64]
 Labels = NDArray[np.intp]
 
 N_CHEAP, N_TRUSTED = 225, 75
-NOISES = (0.2, 0.4)
-# In the order of the paper's tables.
-PMLB = (
-    "diabetes",
-    "german",
-    "satimage",
-    "mushroom",
-    "splice",
-    "spambase",
-    "hypothyroid",
-    "waveform-40",
-)
-QUICK_PMLB = ("diabetes", "german", "splice", "hypothyroid")  # numbers, codes, one-hot, lopsided
-DIMENSIONS = (2, 5, 10, 20)  # of ten artificial sets each
+QUICK_PMLB = ("diabetes", "german", "splice", "hypothyroid")  # numbers, codes, one-hot, imbalanced
 
 ANSWERS_SEED, TIES_SEED = 1, 0  # the published notebook draws its cheap answers after seed(1)
 MAX_DRAWS = 1000
@@ -45,7 +35,7 @@ class Answers(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Rows to learn from at two levels of trust, and true labels of other rows; labels are 0/1."""
+    """Training rows of two levels of trust, and test rows with true labels; labels are 0 and 1."""
 
     X_cheap: Array
     y_cheap: Labels
@@ -73,19 +63,23 @@ class Split:
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
-    """A whole set with its labels: cheap, trusted (what training sees) and true (what counts)."""
+    """A whole data set with cheap labels, trusted labels (for training) and true ones (for tests).
+
+    A crowd's set also has all single ``answers`` (task, worker, label), and in ``drawn`` for each
+    row the index of the answer that is its cheap label.
+    """
 
     X: Array
     cheap: Labels
     trusted: Labels
     true: Labels
-    answers: Bunch | None = None  # task (a row), worker, label: 0/1
-    drawn: Labels | None = None  # which answer is the cheap one, row by row
+    answers: Bunch | None = None
+    drawn: Labels | None = None
 
     def draw(self, seed: int, n_test: int, n_cheap: int, n_trusted: int) -> Split:
-        """The rows that the paper's published code takes for a seed.
+        """The rows that the paper's published code draws with a seed.
 
-        Test rows first; cheap and trusted rows independently of each other from the rest, so
+        Test rows first; then cheap and trusted rows independently of each other from the rest, so
         that some are both.
         """
         rng = np.random.RandomState(seed)
@@ -100,17 +94,17 @@ class Labelled:
             self.trusted[trusted],
             self.X[test],
             self.true[test],
-            self._answers(cheap, trusted),
+            self.answers_to(cheap, trusted),
         )
 
-    def _answers(self, cheap: Labels, trusted: Labels) -> Answers | None:
-        """All answers to trusted rows and the cheap one of the others: no answer counts twice."""
+    def answers_to(self, cheap: Labels, trusted: Labels) -> Answers | None:
+        """All answers to trusted rows and the cheap one to the others: none is used twice."""
         if self.answers is None or self.drawn is None:
             return None
         task = self.answers.task
-        known = np.flatnonzero(np.isin(task, trusted))
+        to_trusted = np.flatnonzero(np.isin(task, trusted))
         single = self.drawn[cheap[~np.isin(cheap, trusted)]]
-        chosen = np.concatenate([known, single])
+        chosen = np.concatenate([to_trusted, single])
         return Answers(
             self.X[task[chosen]], self.answers.label[chosen], self.answers.worker[chosen]
         )
@@ -120,25 +114,23 @@ class Labelled:
 class Problem:
     """One classification problem: where its rows come from and how many are drawn.
 
-    Small and picklable; the data are read when they are needed, once a process. A kind of problem
+    Small and picklable; the data are read when they are needed, once per process. A kind of problem
     is a frozen subclass with `load`.
 
     Attributes
     ----------
+    noise : float or None
+        Nominal share of wrong cheap labels, where it was chosen.
+    data_home : str or None
+        The data directory, as in `experiments.data`.
     experiment : str
         The group of the paper it belongs to: "artificial", "pmlb" or "crowd".
-    name, column : str
-        Its own name, and that of its column in the paper's table.
-    noise : float or None
-        Nominal share of wrong cheap labels, if it was set.
     runs : int
-        Splits, unless told otherwise.
-    data_home : str or None
-        The directory to read from, as in `polyfid.datasets`.
+        Number of splits.
 
     Examples
     --------
-    >>> from polyfid.experiments.problems import Made
+    >>> from experiments.problems import Made
     >>> problem = Made(number=0, noise=0.2)
     >>> problem.name, problem.column
     ('made_0', '2D')
@@ -149,8 +141,8 @@ class Problem:
 
     noise: float | None = None
     data_home: str | None = None
-    experiment: str = field(init=False, default="")
-    runs: int = field(init=False, default=3)
+    experiment: ClassVar[str] = ""
+    runs: ClassVar[int] = 3
 
     @property
     def name(self) -> str:
@@ -158,6 +150,7 @@ class Problem:
 
     @property
     def column(self) -> str:
+        """The column of the paper's tables it belongs to."""
         return self.name
 
     def load(self) -> Labelled:
@@ -165,7 +158,7 @@ class Problem:
         raise NotImplementedError
 
     def n_test(self, n: int) -> int:
-        """How many of n rows are kept for the test."""
+        """How many of n rows are test rows."""
         return n - N_CHEAP - 1
 
     def split(self, seed: int, n_cheap: int = N_CHEAP, n_trusted: int = N_TRUSTED) -> Split:
@@ -173,26 +166,34 @@ class Problem:
         rows = _load(self)
         return rows.draw(seed, self.n_test(len(rows.X)), n_cheap, n_trusted)
 
-    def seeds(
-        self, runs: int | None = None, n_cheap: int = N_CHEAP, n_trusted: int = N_TRUSTED
-    ) -> list[int]:
-        """Seeds of the first splits that have rows of both classes in every part.
 
-        As in the paper's published code the seed of run k is k plus the number of draws so far,
-        accepted or not: 0, 2, 4 and so on while none is rejected.
-        """
-        found: list[int] = []
-        for tried in range(MAX_DRAWS):
-            if len(found) == (self.runs if runs is None else runs):
-                return found
-            split = self.split(len(found) + tried, n_cheap, n_trusted)
-            parts = (split.y_cheap, split.y_trusted, split.y_test)
-            if all(len(np.unique(part)) == 2 for part in parts if len(part)):
-                found.append(len(found) + tried)
-        raise ValueError(
-            f"{self.name} must have rows of both classes in every part of a split, and "
-            f"{MAX_DRAWS} draws gave {len(found)} such splits; take more rows a split"
-        )
+def usable_seeds(
+    problems: Sequence[Problem], runs: int, n_cheap: int = N_CHEAP, n_trusted: int = N_TRUSTED
+) -> list[int]:
+    """Seeds of the first splits with both classes among cheap, trusted and test rows.
+
+    As in the paper's published code the seed of run k is k plus the number of draws so far,
+    accepted or not: 0, 2, 4 and so on while none is rejected. A seed must serve all the problems.
+
+    Examples
+    --------
+    >>> from experiments.problems import Made, usable_seeds
+    >>> usable_seeds([Made(number=1, noise=0.2)], runs=2)
+    [0, 2]
+    """
+    seeds: list[int] = []
+    for tried in range(MAX_DRAWS):
+        if len(seeds) == runs:
+            return seeds
+        seed = len(seeds) + tried
+        splits = [problem.split(seed, n_cheap, n_trusted) for problem in problems]
+        labels = [y for s in splits for y in (s.y_cheap, s.y_trusted, s.y_test)]
+        if all(len(np.unique(y)) == 2 for y in labels):
+            seeds.append(seed)
+    raise ValueError(
+        f"{problems[0].name} must have both classes among {n_cheap} cheap, {n_trusted} trusted and "
+        f"all test rows, and {MAX_DRAWS} draws gave {len(seeds)} such splits; leave it out"
+    )
 
 
 @functools.cache
@@ -200,18 +201,18 @@ def _load(problem: Problem) -> Labelled:
     return problem.load()
 
 
-# What problems share is read once: all of it together takes some hundred megabytes.
-_artificial = functools.cache(datasets.load_artificial)
-_pmlb = functools.cache(datasets.load_pmlb)
-_music = functools.cache(datasets.load_music_genre)
+# Files that several problems share are read once.
+_artificial = functools.cache(data.load_artificial)
+_pmlb = functools.cache(data.load_pmlb)
+_music = functools.cache(data.load_music_genre)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Artificial(Problem):
-    """One of the paper's 40 artificial sets."""
+    """One of the paper's 40 artificial sets, ten for each number of features."""
 
     number: int
-    experiment: str = field(init=False, default="artificial")
+    experiment: ClassVar[str] = "artificial"
 
     @property
     def name(self) -> str:
@@ -231,14 +232,14 @@ class Artificial(Problem):
 
 @dataclass(frozen=True, kw_only=True)
 class Made(Artificial):
-    """A set by the paper's recipe, for want of its own: 5000 rows, numbered like those."""
+    """A set made by the paper's recipe where its own are missing; 5000 rows, numbered alike."""
 
     @property
     def name(self) -> str:
         return f"made_{self.number}"
 
     def load(self) -> Labelled:
-        rows = datasets.make_cokriging(
+        rows = make_cokriging(
             2500,
             2500,
             DIMENSIONS[self.number // 10],
@@ -251,14 +252,14 @@ class Made(Artificial):
 
 @dataclass(frozen=True, kw_only=True)
 class Pmlb(Problem):
-    """A binary task from the Penn Machine Learning Benchmarks; cheap labels flip at random.
+    """A binary task from the Penn Machine Learning Benchmarks; cheap labels are flipped at random.
 
-    The same rows are flipped whatever is drawn: once a set and noise level.
+    The flipped rows depend on the set and the noise, not on the split.
     """
 
     set: str
-    experiment: str = field(init=False, default="pmlb")
-    runs: int = field(init=False, default=10)
+    experiment: ClassVar[str] = "pmlb"
+    runs: ClassVar[int] = 10
 
     @property
     def name(self) -> str:
@@ -272,13 +273,13 @@ class Pmlb(Problem):
 
 @dataclass(frozen=True, kw_only=True)
 class Music(Problem):
-    """One genre of songs against all others; the crowd is asked for the genre.
+    """One genre of songs against all others; the crowd was asked for the genre.
 
-    Trusted is what most answers say, cheap a single answer, both found among all genres first.
+    The majority vote is trusted and a single answer is cheap; both are taken among all genres.
     """
 
     genre: str
-    experiment: str = field(init=False, default="crowd")
+    experiment: ClassVar[str] = "crowd"
 
     @property
     def name(self) -> str:
@@ -289,30 +290,30 @@ class Music(Problem):
         return "music_genre"
 
     def load(self) -> Labelled:
-        return _voted(_music(data_home=self.data_home), self.genre)
+        return vote(_music(data_home=self.data_home), self.genre)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sentiment(Problem):
     """Sentences that the crowd calls positive or negative; labels as in `Music`."""
 
-    experiment: str = field(init=False, default="crowd")
-    runs: int = field(init=False, default=15)
+    experiment: ClassVar[str] = "crowd"
+    runs: ClassVar[int] = 15
 
     @property
     def name(self) -> str:
         return "sentiment_polarity"
 
     def load(self) -> Labelled:
-        return _voted(datasets.load_sentiment_polarity(data_home=self.data_home), 1)
+        return vote(data.load_sentiment_polarity(data_home=self.data_home), 1)
 
 
-def _voted(rows: Bunch, positive: str | int) -> Labelled:
-    """Majorities and single answers, then the one class against the rest.
+def vote(rows: Bunch, positive: str | int) -> Labelled:
+    """Majority votes and single answers, then one class against the rest.
 
-    The published notebook leaves ties to the order that pandas happens to give, which differs
-    between its versions (27 % of the songs are tied, 4 % of the sentences); here a seeded draw
-    among the leaders decides.
+    The published notebook leaves ties to the order of rows in pandas, which differs between its
+    versions (27 % of the songs are tied, 4 % of the sentences); here a seeded draw among the
+    leaders decides.
     """
     task, label = rows.answers.task, rows.answers.label
     ties, single = np.random.RandomState(TIES_SEED), np.random.RandomState(ANSWERS_SEED)
@@ -325,80 +326,55 @@ def _voted(rows: Bunch, positive: str | int) -> Labelled:
         leaders = names[votes == votes.max()]
         trusted[item] = leaders[0] if len(leaders) == 1 else ties.choice(leaders)
         drawn[item] = given[single.choice(len(given))]
-    one = Bunch(task=task, worker=rows.answers.worker, label=_is(label, positive))
-    return Labelled(
-        rows.data,
-        _is(label[drawn], positive),
-        _is(trusted, positive),
-        _is(rows.target, positive),
-        one,
-        drawn,
+    cheap, trusted, true, answered = (
+        (labels == positive).astype(np.intp)
+        for labels in (label[drawn], trusted, rows.target, label)
     )
-
-
-def _is(label: NDArray[np.str_] | Labels, positive: str | int) -> Labels:
-    return (label == positive).astype(np.intp)
+    answers = Bunch(task=task, worker=rows.answers.worker, label=answered)
+    return Labelled(rows.data, cheap, trusted, true, answers, drawn)
 
 
 def artificial(data_home: str | None = None, *, quick: bool = False) -> list[Problem]:
-    """The artificial sets that a directory has, or made ones where it has none.
+    """The artificial sets in the data directory, or made ones if it has none.
 
     Examples
     --------
     >>> import tempfile
-    >>> from polyfid.experiments.problems import artificial
+    >>> from experiments.problems import artificial
     >>> with tempfile.TemporaryDirectory() as empty:
     ...     [problem.name for problem in artificial(empty, quick=True)][:3]
     ['made_0', 'made_0', 'made_10']
     """
-    numbers = datasets.available_artificial(data_home)
+    numbers = data.available_artificial(data_home)
     kind: type[Artificial] = Artificial if numbers else Made
     numbers = numbers or [10 * tens + i for tens in range(4) for i in range(5)]
     if quick:
         numbers = list({number // 10: number for number in reversed(numbers)}.values())[::-1]
-    return [
-        kind(number=number, noise=noise, data_home=data_home)
-        for number in numbers
-        for noise in NOISES
-    ]
+    return [kind(number=n, noise=c, data_home=data_home) for n in numbers for c in NOISES]
 
 
 def pmlb(data_home: str | None = None, *, quick: bool = False) -> list[Problem]:
-    """The eight tasks of the second group, those that can be read or fetched.
-
-    Examples
-    --------
-    >>> from polyfid.experiments.problems import pmlb
-    >>> pmlb("data")[0].name  # doctest: +SKIP
-    'diabetes'
-    """
-    names = QUICK_PMLB if quick else PMLB
-    sets = [name for name in names if _there(Pmlb(set=name, noise=0.2, data_home=data_home))]
+    """The eight PMLB tasks, as far as they can be read or downloaded."""
+    names = QUICK_PMLB if quick else tuple(data.PMLB)
+    sets = [name for name in names if _exists(Pmlb(set=name, noise=0.2, data_home=data_home))]
     return [Pmlb(set=name, noise=c, data_home=data_home) for name in sets for c in NOISES]
 
 
 def crowd(data_home: str | None = None, *, quick: bool = False) -> list[Problem]:
-    """The genres of songs and the sentences of the third group, if they can be read or fetched.
-
-    Examples
-    --------
-    >>> from polyfid.experiments.problems import crowd
-    >>> crowd("data")[-1].name  # doctest: +SKIP
-    'sentiment_polarity'
-    """
-    found: list[Problem] = []
+    """The genres of songs and the sentences, as far as they can be read or downloaded."""
+    tasks: list[Problem] = []
     try:
-        genres = _music(data_home=data_home).target_names.tolist()
-        found += [Music(genre=g, data_home=data_home) for g in genres[: 1 if quick else None]]
-    except datasets.DatasetNotFound:
+        genres = np.unique(_music(data_home=data_home).target).tolist()
+        tasks += [Music(genre=g, data_home=data_home) for g in genres[: 1 if quick else None]]
+    except data.DatasetNotFound:
         pass
     sentences = Sentiment(data_home=data_home)
-    return [*found, sentences] if _there(sentences) else found
+    return [*tasks, sentences] if _exists(sentences) else tasks
 
 
-def _there(problem: Problem) -> bool:
+def _exists(problem: Problem) -> bool:
     try:
         _load(problem)
-    except datasets.DatasetNotFound:
+    except data.DatasetNotFound:
         return False
     return True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from html import escape
 from pathlib import Path
@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 INK, MUTED, GRID, FIELD = "#1b1b1f", "#6a6d75", "#d8dade", "#fefefe"
 RED = "#cf222e"
 
-#: By family, after Okabe and Ito: told apart by the colour-blind, and against white and black.
+#: By family, after Okabe and Ito: safe for the colour-blind, on white and on black.
 COLOURS = {
     "polyfid": "#8b3fd9",
     "mfgpc": INK,
@@ -82,8 +82,8 @@ _RC: dict[Any, Any] = {
 
 @contextmanager
 def styled(name: str) -> Iterator[None]:
-    """The look of the figures, for as long as it lasts; ``name`` makes identifiers repeatable."""
-    # From the defaults, so that a user's own settings do not shine through.
+    """The style of the figures within a block; ``name`` makes SVG identifiers repeatable."""
+    # From the defaults, so that a user's own settings have no effect.
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update({**_RC, "svg.hashsalt": name})
@@ -91,24 +91,19 @@ def styled(name: str) -> Iterator[None]:
 
 
 def grid_of(n_rows: int, n_columns: int, height: float, **how: Any) -> tuple[Figure, list[Axes]]:
-    """A figure of full width with panels in lines, left to right."""
+    """A figure of full width and its panels, row by row."""
     figure = Figure(figsize=(WIDTH, height))
     axes = figure.subplots(n_rows, n_columns, squeeze=False, **how)
     return figure, list(axes.ravel())
 
 
 def legend_below(
-    figure: Figure,
-    handles: Sequence[Artist],
-    labels: Sequence[str],
-    n: int,
-    *,
-    handlelength: float = 3.2,
+    figure: Figure, handles: Mapping[str, Artist], n: int, *, handlelength: float = 3.2
 ) -> None:
-    """A legend outside of the data, in ``n`` columns."""
+    """A legend below all panels, in ``n`` columns."""
     figure.legend(
-        handles,
-        labels,
+        list(handles.values()),
+        list(handles),
         loc="outside lower center",
         ncols=n,
         handlelength=handlelength,
@@ -121,10 +116,10 @@ def save(figure: Figure, folder: Path, name: str) -> str:
     """Write NAME.png and NAME.svg; return the text of the latter."""
     for ax in figure.axes:
         for artist in (*ax.lines, *ax.collections, *ax.patches):
-            artist.set_in_layout(False)  # data stay within their axes: no need to measure them
+            artist.set_in_layout(False)  # data lie within their axes and need not be measured
     figure.set_dpi(200)
     engine = figure.get_layout_engine()
-    if engine is not None:  # laid out once, where `savefig` would for each file
+    if engine is not None:  # `savefig` would lay it out again for each file
         FigureCanvasAgg(figure)
         engine.execute(figure)
         figure.set_layout_engine("none")
@@ -136,7 +131,7 @@ def save(figure: Figure, folder: Path, name: str) -> str:
 
 
 def inline(svg: str, name: str, title: str) -> str:
-    """An SVG as part of a page: its own identifiers, a title, and the colours of the page."""
+    """An SVG for a page: with unique identifiers, a title, and the colours of the page."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     used = set(re.findall(r'(?:xlink:href="#|url\(#)([^")]+)', svg))
