@@ -82,7 +82,9 @@ def load_artificial(i: int, *, data_home: Home = None) -> Bunch:
     """
     table, path = _read(f"artificial/df_{i}", data_home)
     features = [name for name in map(str, table) if name.startswith("feature_")]
-    noisy = [name for name in map(str, table) if "get_noisy_" in name]  # upstream lost a letter: taget_noisy
+    noisy = [
+        name for name in map(str, table) if "get_noisy_" in name
+    ]  # upstream lost a letter: taget_noisy
     return Bunch(
         data=_numbers(table, features, path),
         target=_numbers(table, [_column(table, path, "target_gold")], path)[:, 0].astype(np.intp),
@@ -220,7 +222,7 @@ def _read(name: str, data_home: Home) -> tuple[pd.DataFrame, Path]:
         with open_it(path, "rt", encoding="utf-8") as file:
             separator = "\t" if "\t" in file.readline() else ","
             file.seek(0)
-            table = pd.read_csv(file, sep=separator, dtype=text, float_precision="round_trip")
+            table = pd.read_csv(file, sep=separator, dtype=text)
     except (EOFError, ValueError, zlib.error, gzip.BadGzipFile) as error:
         raise ValueError(f"{path} is damaged, get it again: {error}") from None
     if table.isna().to_numpy().any():

@@ -14,12 +14,13 @@ import numpy as np
 import pandas as pd
 
 from experiments.averages import Estimate, Mean, close_to_best, mean_of
-from experiments.cells import KEY
+from experiments.cells import KEY, Row
 from experiments.paper import COLUMNS, GROUPS, METHODS, METRICS, PAPER, Column, Method, Metric
 from experiments.run import RowFile
 
-_TEXT = ("column", "mode", "error", "versions")
 _NUMBERS = (*(metric.name for metric in METRICS), "predict_seconds")
+_BLANK: Row = dict.fromkeys((*KEY, *_NUMBERS, "converged"))
+_BLANK |= dict.fromkeys(("column", "error", "versions"), "")
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,11 +46,9 @@ class Results:
     @classmethod
     def read(cls, directory: str | PathLike[str]) -> Results:
         """The rows in a directory; none, if it has no rows.jsonl yet."""
-        rows = pd.DataFrame(list(RowFile(directory).rows.values()))
-        missing = [n for n in (*KEY, *_TEXT, *_NUMBERS, "converged") if n not in rows]
-        rows = rows.reindex(columns=[*rows.columns, *missing])
-        rows[[*_TEXT]] = rows[[*_TEXT]].fillna("").astype(str)
-        rows[[*_NUMBERS, "noise"]] = rows[[*_NUMBERS, "noise"]].astype(float)
+        given = [_BLANK | row for row in RowFile(directory).rows.values()]
+        rows = pd.DataFrame(given, columns=None if given else list(_BLANK))
+        rows = rows.astype(dict.fromkeys((*_NUMBERS, "noise", "share", "cost"), float))
         no_figure = (rows["error"] == "") & ~np.isfinite(rows["roc_auc"])
         rows.loc[no_figure, "error"] = "the row has no ROC AUC"
         rows.loc[rows["error"] != "", [*_NUMBERS]] = np.nan
@@ -171,7 +170,7 @@ def budget_means(results: Results) -> pd.DataFrame:
     Trusted rows alone (share 1) have neither noise nor cost and are repeated for each.
     """
     names = ["method", "noise", "cost", "share"]
-    rows = results.of("budget")[[*names, "roc_auc"]].astype({"cost": float, "share": float})
+    rows = results.of("budget")[[*names, "roc_auc"]]
     alone = rows["share"] == 1.0
     where = rows.loc[~alone, names[:-1]].drop_duplicates()
     ends = rows[alone].drop(columns=["noise", "cost"]).merge(where, on="method")

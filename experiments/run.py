@@ -173,13 +173,11 @@ def _rows(todo: dict[Key, Cell], jobs: int | None) -> Generator[Row, None, None]
     while waiting:
         # No more cells than processes are handed out at once, so that few are lost with a process.
         parallel = Parallel(
-            n_jobs=jobs,
-            batch_size=1,
-            pre_dispatch="n_jobs",
-            return_as="generator_unordered",
+            n_jobs=jobs, batch_size=1, pre_dispatch="n_jobs", return_as="generator_unordered"
         )
+        rows = parallel([delayed(_compute)(cell, os.getpid()) for cell in waiting.values()])
         try:
-            for row in parallel(delayed(_compute)(c, os.getpid()) for c in list(waiting.values())):
+            for row in rows:
                 del waiting[key_of(row)]
                 yield row
         except BrokenProcessPool:
@@ -187,6 +185,10 @@ def _rows(todo: dict[Key, Cell], jobs: int | None) -> Generator[Row, None, None]
             # the first that have no row; each in a process of its own shows which.
             for key in list(waiting)[: 2 * (jobs or 1)]:
                 yield _compute_apart(waiting.pop(key))
+        finally:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # about cells that are given up
+                rows.close()
 
 
 def _compute_apart(cell: Cell) -> Row:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from html import escape
 from statistics import fmean
 
 from experiments.averages import Mean, close_to_best, paper_best
@@ -75,8 +75,8 @@ def signed(value: float) -> str:
 
 
 def plain(text: str) -> str:
-    """Text from elsewhere, made safe for a cell."""
-    return escape(text, quote=False).replace("|", "\\|").replace("*", "\\*")
+    """Text that must not be read as Markdown or HTML."""
+    return re.sub(r"([\\`*_\[\]<>|&~])", r"\\\1", text)
 
 
 # The three groups

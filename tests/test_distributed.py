@@ -7,10 +7,10 @@ import joblib
 import numpy as np
 import pytest
 from deadly import Deadly
-from polyfid.experiments.run import Finished, run
 from small_cells import Small
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from experiments.run import Finished, run
 from polyfid import MultiFidelityClassifier, load
 from polyfid.kernels import RBF
 from polyfid.learning.large import FINAL_TOL

@@ -3,9 +3,6 @@ import warnings
 
 import numpy as np
 import pytest
-from polyfid.experiments.catalogue import SplitCell, cells_of, split_cells
-from polyfid.experiments.methods import METHODS
-from polyfid.experiments.problems import Answers, Labelled, Made
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
@@ -13,6 +10,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+
+from experiments.catalogue import cells_of, split_cells
+from experiments.cells import key_of
+from experiments.methods import METHODS, SplitCell
+from experiments.problems import Answers, Labelled, Made
 
 
 @pytest.fixture(scope="module")
@@ -95,18 +97,19 @@ def test_cells_go_split_by_split():
         ("made_0", 2),
         ("made_10", 2),
     ]
-    assert len({cell.key for cell in cells}) == len(cells)
+    assert len({key_of(cell.row()) for cell in cells}) == len(cells)
 
 
 def test_a_cell_gives_the_row_of_its_split():
     source = Made(number=0, noise=0.2)
-    (row,) = SplitCell.of(source, "logit", "concatenated", 2).compute()
-    assert (row.experiment, row.column, row.problem) == ("artificial", "2D", "made_0")
-    assert (row.noise, row.seed, row.n_trusted, row.n_cheap) == (0.2, 2, 75, 225)
+    cell = SplitCell.of(source, method="logit", mode="concatenated", seed=2)
+    assert (cell.experiment, cell.column, cell.problem) == ("artificial", "2D", "made_0")
+    row = cell.row(**cell.compute())
+    assert [row[name] for name in ("noise", "seed", "n_trusted", "n_cheap")] == [0.2, 2, 75, 225]
     split = source.split(2)
     outcome = METHODS["logit", "concatenated"].run(split, 2)
-    assert row.roc_auc == roc_auc_score(split.y_test, outcome.proba)
-    assert row.rho is None
+    assert row["roc_auc"] == roc_auc_score(split.y_test, outcome.proba)
+    assert "rho" not in row
 
 
 def test_quick_is_one_split_of_few_problems(tmp_path):

@@ -4,9 +4,20 @@ import pickle
 
 import numpy as np
 import pytest
-from polyfid.experiments import problems
-from polyfid.experiments.problems import Artificial, Labelled, Made, Music, Pmlb, Sentiment
 from sklearn.utils import Bunch
+
+from experiments import problems
+from experiments.data import PMLB
+from experiments.problems import (
+    Artificial,
+    Labelled,
+    Made,
+    Music,
+    Pmlb,
+    Sentiment,
+    usable_seeds,
+    vote,
+)
 
 DATA = os.environ.get("POLYFID_DATA")
 needs_data = pytest.mark.skipif(not DATA, reason="POLYFID_DATA names no directory with data sets")
@@ -85,8 +96,7 @@ def test_trusted_and_test_rows_do_not_depend_on_the_noise(diabetes):
 
 def test_seeds_are_even_while_no_draw_is_rejected(diabetes):
     problem = Pmlb(set="diabetes", noise=0.2, data_home=diabetes)
-    assert problem.seeds() == list(range(0, 20, 2))
-    assert problem.seeds(3) == [0, 2, 4]
+    assert usable_seeds([problem], 10) == list(range(0, 20, 2))
 
 
 def test_a_draw_without_a_class_is_passed_over(diabetes):
@@ -103,7 +113,7 @@ def test_a_draw_without_a_class_is_passed_over(diabetes):
             drawn += 1
         wanted.append(run + drawn)
         drawn += 1
-    assert problem.seeds(5, 4, 2) == wanted
+    assert usable_seeds([problem], 5, 4, 2) == wanted
     assert wanted != [0, 2, 4, 6, 8]
 
 
@@ -111,31 +121,31 @@ def test_a_class_that_never_comes_is_an_error(tmp_path):
     rows = [(i, 2 if i == 0 else 1) for i in range(300)]
     write(tmp_path / "pmlb", "diabetes.csv.gz", ["a", "target"], rows)
     problem = Pmlb(set="diabetes", noise=0.2, data_home=str(tmp_path))
-    with pytest.raises(ValueError, match="diabetes must have rows of both classes"):
-        problem.seeds(3)
+    with pytest.raises(ValueError, match="diabetes must have both classes"):
+        usable_seeds([problem], 3)
 
 
 def test_most_votes_win_before_genres_are_told_apart(songs):
-    rock = problems._voted(songs, "rock")
+    rock = vote(songs, "rock")
     assert rock.trusted[:2].tolist() == [1, 0]
     assert rock.true.tolist() == [1, 1, 0, 0]
     # Exactly one genre wins each song, ties included.
-    winners = sum(problems._voted(songs, genre).trusted for genre in ("rock", "pop", "jazz"))
+    winners = sum(vote(songs, genre).trusted for genre in ("rock", "pop", "jazz"))
     assert winners.tolist() == [1, 1, 1, 1]
-    assert problems._voted(songs, "pop").trusted[2] == 0  # no answer says so
-    singles = sum(problems._voted(songs, genre).cheap for genre in ("rock", "pop", "jazz"))
+    assert vote(songs, "pop").trusted[2] == 0  # no answer says so
+    singles = sum(vote(songs, genre).cheap for genre in ("rock", "pop", "jazz"))
     assert singles.tolist() == [1, 1, 1, 1]
 
 
 def test_votes_are_drawn_alike_every_time(songs):
-    one, two = problems._voted(songs, "rock"), problems._voted(songs, "rock")
+    one, two = vote(songs, "rock"), vote(songs, "rock")
     np.testing.assert_array_equal(one.trusted, two.trusted)
     np.testing.assert_array_equal(one.drawn, two.drawn)
 
 
 def test_no_answer_counts_twice(songs):
-    rows = problems._voted(songs, "rock")
-    answers = rows._answers(np.array([0, 1, 3]), np.array([0, 2]))
+    rows = vote(songs, "rock")
+    answers = rows.answers_to(np.array([0, 1, 3]), np.array([0, 2]))
     # All of songs 0 and 2, one of songs 1 and 3.
     assert np.bincount(answers.annotator // 10).tolist() == [3, 1, 4, 1]
     np.testing.assert_array_equal(answers.X[:, 0] / 2, answers.annotator // 10)
@@ -182,11 +192,11 @@ def test_problems_can_be_sent_to_processes():
 @needs_data
 def test_all_problems_of_the_paper():
     tasks = problems.pmlb(DATA)
-    assert [p.name for p in tasks[::2]] == list(problems.PMLB)
+    assert [p.name for p in tasks[::2]] == list(PMLB)
     assert len(problems.crowd(DATA)) == 11
     assert [p.name for p in problems.crowd(DATA, quick=True)][1:] == ["sentiment_polarity"]
     for problem in (Artificial(number=0, noise=0.2, data_home=DATA), tasks[0]):
-        assert problem.seeds(3) == [0, 2, 4]
+        assert usable_seeds([problem], 3) == [0, 2, 4]
 
 
 @needs_data
