@@ -26,7 +26,7 @@ check: $(VENV)/.dev  ## lint, format, types and the order of imports
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/test_layers.py
 
-bench: $(VENV)/.core  ## the benchmarks; ARGS="--quick predict" and the like
+bench: $(VENV)/.experiments  ## the benchmarks; ARGS="--quick predict" and the like
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --retries 1 \
 		--requirement benchmarks/peers.txt >/dev/null 2>&1 \
 		|| echo "The peers in benchmarks/peers.txt could not be installed; going on without them"
