@@ -67,12 +67,8 @@ def load_artificial(i: int, *, data_home: Home = None) -> Bunch:
     and 0.5 are equal (26 % wrong); df_3 and df_26 have equal noisy labels 0.4 and 0.5. Noisy labels
     0.0 are not free of noise (0.4 % to 5 % wrong).
 
-    Parameters
-    ----------
-    i : int
-        Number of the set: 0–9 have 2 features, 10–19 have 5, 20–29 have 10, 30–39 have 20.
-    data_home : path, optional
-        Data directory with ``artificial/df_0.csv.gz`` (or ``df_0.csv``) and so on.
+    Sets 0–9 have 2 features, 10–19 have 5, 20–29 have 10, 30–39 have 20. The file is
+    ``artificial/df_0.csv.gz`` (or ``df_0.csv``) and so on.
 
     Returns
     -------
@@ -115,12 +111,7 @@ def load_pmlb(name: str, *, data_home: Home = None) -> Bunch:
     hypothyroid. In hypothyroid, continuous columns are codes in the order of strings ("1", "10",
     "11", …, "4", "40"), and the positive class is the majority, healthy people.
 
-    Parameters
-    ----------
-    name : str
-        One of `PMLB`.
-    data_home : path, optional
-        Data directory with ``pmlb/NAME.csv.gz`` (or ``NAME.tsv.gz``).
+    ``name`` is one of `PMLB`, the file ``pmlb/NAME.csv.gz`` (or ``NAME.tsv.gz``).
 
     Returns
     -------
@@ -145,11 +136,8 @@ def load_music_genre(*, data_home: Home = None) -> Bunch:
     Multiple Annotators", 2014; songs of GTZAN. 700 songs have 2945 answers, 1 to 7 per song; single
     answers are right in 56 % of cases, majority votes in 79 %, and 27 % of the votes are tied.
 
-    Parameters
-    ----------
-    data_home : path, optional
-        Data directory with ``crowd/music_genre_items.csv.gz`` and ``…_answers.csv.gz``, or the
-        files ``music_genre_gold.csv`` and ``…_mturk.csv`` they come from.
+    The files are ``crowd/music_genre_items.csv.gz`` and ``…_answers.csv.gz``, or the
+    ``music_genre_gold.csv`` and ``…_mturk.csv`` they come from.
 
     Returns
     -------
@@ -168,12 +156,7 @@ def load_sentiment_polarity(*, data_home: Home = None) -> Bunch:
     answers; single answers are right in 79 % of cases, majority votes in 88 %, and 4 % of the votes
     are tied. The 1200 LSA features are not the original ones: they were recomputed from all 10433
     sentences (stems, tf-idf, truncated singular value decomposition, in order of falling singular
-    values).
-
-    Parameters
-    ----------
-    data_home : path, optional
-        Data directory with ``crowd/sentiment_polarity_items.csv.gz`` and ``…_answers.csv.gz``.
+    values). The files are ``crowd/sentiment_polarity_items.csv.gz`` and ``…_answers.csv.gz``.
 
     Returns
     -------

@@ -67,16 +67,7 @@ class Draws:
         return np.asarray(self.white @ self.root.T)
 
 
-def sample(
-    K: Array,
-    y: Array,
-    mode: Array,
-    *,
-    n_chains: int = N_CHAINS,
-    n_warmup: int = N_WARMUP,
-    n_draws: int = N_DRAWS,
-    seed: int = 0,
-) -> Draws:
+def sample(K: Array, y: Array, mode: Array, *, n_draws: int = N_DRAWS, seed: int = 0) -> Draws:
     """Sample the posterior N(z | 0, K) prod_i sigmoid(y_i z_i) by NUTS, in double precision.
 
     With z = L e, K = L L^T, the prior of e is N(0, I). NUTS moves in coordinates u,
@@ -92,8 +83,8 @@ def sample(
         Labels -1 and +1.
     mode : array of shape (n,)
         The mode of the posterior, from Laplace's method. It need not be exact.
-    n_chains, n_warmup, n_draws : int
-        Chains, and their transitions before and while draws are kept.
+    n_draws : int
+        Draws per chain.
     seed : int
         Seed of the sampler.
 
@@ -119,7 +110,7 @@ def sample(
     spread = 1.0 / np.sqrt(1.0 + np.maximum(eigenvalues, 0.0))
     # L^-1 mode, because the mode is K times the gradient of the log-likelihood.
     centre = Q.T @ (L.T @ (y * expit(-y * mode)))
-    start = np.random.RandomState(seed).standard_normal((n_chains, len(y)))
+    start = np.random.RandomState(seed).standard_normal((N_CHAINS, len(y)))
 
     with jax.enable_x64(True):
         slope, offset = jnp.asarray(L @ (Q * spread)), jnp.asarray(L @ (Q @ centre))
@@ -136,15 +127,15 @@ def sample(
         )
         sampler = MCMC(
             kernel,
-            num_warmup=n_warmup,
+            num_warmup=N_WARMUP,
             num_samples=n_draws,
-            num_chains=n_chains,
+            num_chains=N_CHAINS,
             chain_method=lambda run: partial(jax.lax.map, run),  # compiled once for all chains
             progress_bar=False,
         )
         # Starts are twice as spread out as the posterior, so that R-hat detects slow mixing.
-        first = jnp.asarray(2.0 * start if n_chains > 1 else 2.0 * start[0])
-        sampler.run(jax.random.PRNGKey(seed), init_params=first, extra_fields=("diverging",))
+        key, first = jax.random.PRNGKey(seed), jnp.asarray(2.0 * start)
+        sampler.run(key, init_params=first, extra_fields=("diverging",))
         u = np.asarray(sampler.get_samples(group_by_chain=True))
         n_divergent = int(np.sum(sampler.get_extra_fields()["diverging"]))
     return Draws((centre + spread * u) @ Q.T, L, n_divergent)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from markdown_it import MarkdownIt
 
-from experiments import figures
+from experiments import figures, study_tables, tables
 from experiments.averages import paper_best
 from experiments.figures import Picture
 from experiments.paper import (
@@ -30,16 +30,6 @@ from experiments.paper import (
     label,
 )
 from experiments.results import Results
-from experiments.study_tables import budget_table, mcmc_tables
-from experiments.tables import (
-    Table,
-    count_table,
-    duel_table,
-    failure_table,
-    group_tables,
-    outside_table,
-    signed,
-)
 
 TITLE = "The experiments of the paper, run again"
 LEAD = (
@@ -153,7 +143,7 @@ def _sections(
     drawn: dict[str, list[str]] = defaultdict(list)
     for name, some in pictures.items():
         drawn[name] = [picture.markdown for picture in some]
-    mcmc = [table.markdown for table in mcmc_tables(results)] + drawn["mcmc"]
+    mcmc = [table.markdown for table in study_tables.mcmc_tables(results)] + drawn["mcmc"]
     mcmc_title = "Laplace, EP and variational inference against MCMC"
     budget_title = "Dividing a budget between cheap and trusted rows"
     sensitivity = _sensitivity(results) + drawn["sensitivity"]
@@ -193,8 +183,8 @@ def _summary(results: Results) -> list[str]:
     if results.rows.empty:
         return []
     facts = _list(f"**{number}** {words}" for number, words in _facts(results))
-    tables = (count_table(results), duel_table(results))
-    return [facts, *(table.markdown for table in tables if table is not None)]
+    both = (tables.count_table(results), tables.duel_table(results))
+    return [facts, *(table.markdown for table in both if table is not None)]
 
 
 def _facts(results: Results) -> Iterator[tuple[str, str]]:
@@ -212,7 +202,7 @@ def _facts(results: Results) -> Iterator[tuple[str, str]]:
         gap = results.difference(metric.name, COLUMNS, OURS, THEIRS)
         if gap is not None:
             words = f"{_low(metric.title)} of polyfid minus that of MF gpc, mean over columns"
-            yield signed(gap[0].mean), words
+            yield tables.signed(gap[0].mean), words
     verdicts = Counter(verdict for *_, verdict in results.compare())
     if verdicts:
         words = "figures of the paper that lie within our 95 % interval"
@@ -242,15 +232,15 @@ def _duration(seconds: float) -> str:
 
 
 def _group(results: Results, group: Group, drawn: list[str]) -> list[str]:
-    tables = {m: [t.markdown for t in group_tables(results, group, m)] for m in METRICS}
-    if not tables[ROC_AUC]:
+    by_metric = {m: [t.markdown for t in tables.group_tables(results, group, m)] for m in METRICS}
+    if not by_metric[ROC_AUC]:
         return []
-    folds = [block for m in METRICS[1:] for block in _fold(m.title, tables[m])]
-    return [*tables[ROC_AUC], *drawn, *folds, _list(group.notes)]
+    folds = [block for m in METRICS[1:] for block in _fold(m.title, by_metric[m])]
+    return [*by_metric[ROC_AUC], *drawn, *folds, _list(group.notes)]
 
 
 def _budget(results: Results, drawn: list[str]) -> list[str]:
-    rows, table = results.of("budget"), budget_table(results)
+    rows, table = results.of("budget"), study_tables.budget_table(results)
     if rows.empty:
         return []
     counts = []
@@ -275,7 +265,7 @@ def _sensitivity(results: Results) -> list[str]:
 
 
 def _differences(results: Results) -> list[str]:
-    n, table = len(results.compare()), outside_table(results)
+    n, table = len(results.compare()), tables.outside_table(results)
     if table is not None:
         return [table.markdown]
     return [f"None of {n} figures of the paper is outside our interval."] if n else []
@@ -303,7 +293,7 @@ def _missing(results: Results) -> list[str]:
         by = Counter(zip(slow["method"], slow["mode"], strict=True))
         which = ", ".join(f"{name} {mode} {n}" for (name, mode), n in sorted(by.items()))
         points.append(f"{len(slow)} fits did not converge ({which}); their figures are included.")
-    table: Table | None = failure_table(results)
+    table = tables.failure_table(results)
     if table is not None:
         last = [table.markdown]
     else:

@@ -5,6 +5,7 @@ Klyuchnikov and Burnaev, "Gaussian Process Classification for Variable Fidelity 
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from experiments.data import PMLB
@@ -265,6 +266,12 @@ PAPER = (
     | _read(_PMLB_04, GROUPS[1].columns[8:])
     | _read(_CROWD, GROUPS[2].columns)
 )
+
+
+def published(column: Column, method: Method) -> float:
+    """The paper's mean ROC AUC, NaN where it has none."""
+    return PAPER.get((column, method), math.nan)
+
 
 #: Inference schemes in the order of tables and figures, with their printed names.
 SCHEMES = {"laplace": "Laplace", "ep": "EP", "variational": "variational", "mcmc": "MCMC"}

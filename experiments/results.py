@@ -15,7 +15,7 @@ import pandas as pd
 
 from experiments.averages import Estimate, Mean, close_to_best, mean_of
 from experiments.cells import KEY, Row
-from experiments.paper import COLUMNS, GROUPS, METHODS, METRICS, PAPER, Column, Method, Metric
+from experiments.paper import COLUMNS, GROUPS, METHODS, METRICS, Column, Method, Metric, published
 from experiments.run import RowFile
 
 _NUMBERS = (*(metric.name for metric in METRICS), "predict_seconds")
@@ -143,25 +143,21 @@ class Results:
 
     def sets(self, group: str, column: str | None = None) -> list[str]:
         """The data sets of a group, or of one of its columns, that have rows."""
-        rows = self.rows[self.rows["experiment"] == group]
-        return sorted(
-            set(
-                rows["problem"] if column is None else rows.loc[rows["column"] == column, "problem"]
-            )
-        )
+        there = self.rows["experiment"] == group
+        if column is not None:
+            there &= self.rows["column"] == column
+        return sorted(set(self.rows.loc[there, "problem"]))
 
     def compare(self) -> list[tuple[Column, Method, Mean, float, str]]:
         """Every mean that the paper has too, with its figure and where that lies."""
         means = self.means("roc_auc")
         cells = [
-            (c, m, means[c][m], paper(c, m)) for c in means for m in self.methods if m in means[c]
+            (column, method, means[column][method], published(column, method))
+            for column in means
+            for method in self.methods
+            if method in means[column]
         ]
         return [(*cell, verdict) for cell in cells if (verdict := cell[2].compare(cell[3]))]
-
-
-def paper(column: Column, method: Method) -> float:
-    """The paper's ROC AUC, NaN where it has none."""
-    return PAPER.get((column, method), math.nan)
 
 
 def budget_means(results: Results) -> pd.DataFrame:

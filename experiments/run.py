@@ -216,7 +216,8 @@ def _compute(cell: Cell, parent: int) -> Row:
 @functools.cache
 def _watch(parent: int) -> None:
     """End this worker process soon after its parent, even if that was killed."""
-    if os.getppid() != parent:  # a process on another machine
+    # Workers of a cluster compute in other threads, or are not children of this process.
+    if os.getppid() != parent or threading.current_thread() is not threading.main_thread():
         return
     # Ctrl-C reaches every process of the terminal; the parent is the one to act on it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)

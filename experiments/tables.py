@@ -22,8 +22,9 @@ from experiments.paper import (
     Method,
     Metric,
     label,
+    published,
 )
-from experiments.results import Results, paper
+from experiments.results import Results
 
 HIGHER, LOWER = "▲", "▼"  # than the paper's figure, which lies outside our interval
 NONE = "–"
@@ -165,8 +166,8 @@ def _column_entries(
         else:
             half = mean.half if metric.marked else math.nan
             text = figure(mean.mean, _digits(mean.mean, metric), bold=method in best, half=half)
-            mark = _mark(mean, paper(column, method)) if metric is ROC_AUC else ""
-        theirs = paper(column, method) if metric is ROC_AUC else math.nan
+            mark = _mark(mean, published(column, method)) if metric is ROC_AUC else ""
+        theirs = published(column, method) if metric is ROC_AUC else math.nan
         theirs_text = bracketed(theirs, bold=method in paper_best(column), mark=mark)
         n = f"{mean.n} splits" if mean is not None and 0 < mean.n != most else ""
         entries[method] = text + small(theirs_text, n)
@@ -178,7 +179,7 @@ def _mean_entries(
 ) -> dict[Method, str]:
     """Means over columns of methods that have all of them."""
     means = {m: results.mean_over(columns, m, metric.name) for m in methods}
-    theirs = {m: fmean(paper(c, m) for c in columns) for m in means}
+    theirs = {m: fmean(published(c, m) for c in columns) for m in means}
     best = close_to_best(means, metric.sign) if metric.marked else set()
     their_best = close_to_best(theirs, 1)
     return {
@@ -220,7 +221,7 @@ def count_table(results: Results) -> Table | None:
     if not columns or len(methods) < 2:
         return None
     here = {c: {m for m, mean in results.means("roc_auc")[c].items() if mean.n} for c in columns}
-    in_paper = {c: {m for m in methods if not math.isnan(paper(c, m))} for c in COLUMNS}
+    in_paper = {c: {m for m in methods if not math.isnan(published(c, m))} for c in COLUMNS}
     others = {column: keys - {OURS} for column, keys in here.items()}
     views = {
         "ROC AUC, the paper" + small("its figures and methods"): (

@@ -25,8 +25,8 @@ from experiments.figures.style import (
     grid_of,
     legend_below,
 )
-from experiments.paper import CLOSE, THEIRS, Column, Method, label
-from experiments.results import Results, paper
+from experiments.paper import CLOSE, THEIRS, Column, Method, label, published
+from experiments.results import Results
 
 #: Methods that may lie far below the rest and do not widen an axis.
 _FAR = {("majority", "trusted"), ("hetmogp", "published")}
@@ -78,7 +78,7 @@ def _dots(ax: Axes, column: Column, means: dict[Method, Mean], methods: Sequence
     """Draw a panel; whether a method is further left than the panel reaches."""
     ours = np.array([means[m].mean if m in means else math.nan for m in methods])
     half = np.array([means[m].half if m in means else math.nan for m in methods])
-    theirs = np.array([paper(column, m) for m in methods])
+    theirs = np.array([published(column, m) for m in methods])
     near = np.array([m not in _FAR for m in methods])
     near = near if near.any() else ~near
     low, high = _range(ours[near], theirs[near], half[near])
@@ -119,7 +119,7 @@ def agreement(results: Results) -> Figure | None:
     """Our ROC AUC minus the paper's, for every mean that both have."""
     means = results.means("roc_auc")
     cells = [
-        (column, method, means[column][method], paper(column, method))
+        (column, method, means[column][method], published(column, method))
         for column in means
         for method in results.methods
         if method in means[column] and means[column][method].n
