@@ -178,9 +178,6 @@ def test_damaged_files_are_named(tmp_path, damage):
     path.write_bytes(damage(gzip.compress(ARTIFICIAL.encode())))
     with pytest.raises(ValueError, match=r"df_0\.csv\.gz is damaged, get it again: "):
         load_artificial(0, data_home=tmp_path)
-
-
-def test_wrong_files_are_named(tmp_path):
     write(tmp_path / "diabetes.csv", ARTIFICIAL)
     with pytest.raises(ValueError, match=r"diabetes\.csv has no column target, only feature_0, "):
         load_pmlb("diabetes", data_home=tmp_path)
@@ -213,21 +210,18 @@ def public(tmp_path, monkeypatch):
     return addresses
 
 
-def test_downloaded_once(tmp_path, public):
+def test_downloaded_once_unless_it_is_in_the_directory(tmp_path, public):
     text = UPSTREAM_ARTIFICIAL
     url = public.publish("artificial/df_3", "https://example.org/sets/df_3.csv", text)
+    write(tmp_path / "there" / "df_3.csv", ARTIFICIAL)
+    load_artificial(3, data_home=tmp_path / "there")
+    assert public.asked == []
     first = load_artificial(3)
     again = load_artificial(3, data_home=tmp_path)  # not in that directory, but in the cache
     np.testing.assert_array_equal(first.data, again.data)
     assert public.asked == [url]
     assert (public.cache / "polyfid/artificial/df_3.csv").is_file()
     assert available_artificial(tmp_path) == []
-
-
-def test_a_directory_goes_before_the_address(tmp_path, public):
-    write(tmp_path / "df_3.csv", ARTIFICIAL)
-    load_artificial(3, data_home=tmp_path)
-    assert public.asked == []
 
 
 def test_only_the_published_bytes_are_used(public):
@@ -242,7 +236,7 @@ def test_only_the_published_bytes_are_used(public):
     assert public.asked == [url, url]
 
 
-def test_without_a_network_the_error_names_address_and_remedy(tmp_path, public):
+def test_without_a_network_the_error_names_address_and_remedy(tmp_path, public, monkeypatch):
     with pytest.raises(DatasetNotFound) as caught:
         load_pmlb("diabetes", data_home=tmp_path)
     assert isinstance(caught.value, FileNotFoundError)
@@ -255,9 +249,6 @@ def test_without_a_network_the_error_names_address_and_remedy(tmp_path, public):
         assert part in str(caught.value)
     with pytest.raises(DatasetNotFound, match="no data directory is given"):
         load_artificial(0)
-
-
-def test_without_pooch_the_error_names_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "pooch", None)
     with pytest.raises(DatasetNotFound, match="pip install pooch"):
         load_artificial(0)

@@ -1,8 +1,10 @@
 import dataclasses
+import os
 import warnings
 
 import numpy as np
 import pytest
+from result_rows import documented_rows
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
@@ -14,7 +16,9 @@ from sklearn.preprocessing import StandardScaler
 from experiments.catalogue import cells_of, split_cells
 from experiments.cells import key_of
 from experiments.methods import METHODS, SplitCell
-from experiments.problems import Answers, Labelled, Made
+from experiments.problems import Answers, Artificial, Labelled, Made, Pmlb
+
+DATA = os.environ.get("POLYFID_DATA")
 
 
 @pytest.fixture(scope="module")
@@ -91,25 +95,27 @@ def test_cells_go_split_by_split():
     cells = split_cells(sources, runs=2)
     n = len(METHODS) - 1  # no answers here
     assert len(cells) == 4 * n
-    assert [(c.problem, c.seed) for c in cells[::n]] == [
-        ("made_0", 0),
-        ("made_10", 0),
-        ("made_0", 2),
-        ("made_10", 2),
-    ]
+    wanted = [("made_0", 0), ("made_10", 0), ("made_0", 2), ("made_10", 2)]
+    assert [(c.problem, c.seed) for c in cells[::n]] == wanted
     assert len({key_of(cell.row()) for cell in cells}) == len(cells)
 
 
-def test_a_cell_gives_the_row_of_its_split():
-    source = Made(number=0, noise=0.2)
-    cell = SplitCell.of(source, method="logit", mode="concatenated", seed=2)
-    assert (cell.experiment, cell.column, cell.problem) == ("artificial", "2D", "made_0")
-    row = cell.row(**cell.compute())
-    assert [row[name] for name in ("noise", "seed", "n_trusted", "n_cheap")] == [0.2, 2, 75, 225]
-    split = source.split(2)
-    outcome = METHODS["logit", "concatenated"].run(split, 2)
-    assert row["roc_auc"] == roc_auc_score(split.y_test, outcome.proba)
-    assert "rho" not in row
+@pytest.mark.skipif(not DATA, reason="POLYFID_DATA names no directory with data sets")
+@pytest.mark.parametrize("source", [Artificial, Pmlb])
+def test_cells_give_the_documented_rows(source):
+    which = {"number": 0} if source is Artificial else {"set": "diabetes"}
+    source = source(**which, noise=0.4, data_home=DATA)
+    wanted = {key_of(row): row for row in documented_rows()}
+    for method in [("logit", "stacked"), ("gpc", "trusted"), ("mfgpc", "multi")]:
+        cell = SplitCell.of(source, method=method[0], mode=method[1], seed=2)
+        row = cell.row(**cell.compute())
+        assert row["roc_auc"] == pytest.approx(wanted[key_of(row)]["roc_auc"], abs=0.001)
+        assert [row[name] for name in ("column", "n_trusted", "n_cheap")] == [
+            source.column,
+            75,
+            225,
+        ]
+        assert ("rho" in row) == (method == ("mfgpc", "multi"))
 
 
 def test_quick_is_one_split_of_few_problems(tmp_path):

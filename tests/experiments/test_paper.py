@@ -47,11 +47,9 @@ def test_every_figure_has_a_column_and_a_method():
     ("column", "method", "value"),
     [
         (("artificial", "2D", 0.2), ("mfgpc", "multi"), 0.975),
-        (("artificial", "20D", 0.4), ("hetmogp", "published"), 0.500),
         (("artificial", "10D", 0.4), ("gpc", "concatenated"), 0.626),
         (("pmlb", "hypothyroid", 0.2), ("xgb", "concatenated"), 0.791),
         (("pmlb", "waveform-40", 0.4), ("xgb", "stacked"), 0.885),
-        (("crowd", "music_genre", None), ("gp-ma", "answers"), 0.744),
         (("crowd", "sentiment_polarity", None), ("logit", "stacked"), 0.553),
     ],
 )

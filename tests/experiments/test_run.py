@@ -2,18 +2,17 @@
 
 import json
 import os
-import pickle
 import subprocess
 import sys
 import time
 
 import numpy as np
 import pytest
-from made_rows import row
+from result_rows import row
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 from small_cells import FailsOnce, Killed, Small, Threads
 
-from experiments.cells import interleave, scores, versions
+from experiments.cells import scores, versions
 from experiments.run import RowFile, run
 
 
@@ -53,15 +52,16 @@ def test_every_cell_becomes_a_row_and_a_second_run_computes_nothing(folder, out)
     assert len(os.listdir(folder)) == 5
 
 
-def test_processes_give_the_same_rows(folder, out):
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_processes_give_the_same_rows(folder, out, jobs):
     todo = [*cells(folder, 3), *cells(folder, 1, FailsOnce, problem="unlucky")]
     todo += cells(folder, 2, Threads, problem="threads")
-    assert run(todo, out, jobs=2) == (6, 0, 1)
+    assert run(todo, out, jobs=jobs) == (6, 0, 1)
     rows = {(row["problem"], row["seed"]): row for row in lines(out)}
     assert rows["coin", 2]["roc_auc"] == 0.75
     assert "out of luck" in rows["unlucky", 0]["error"]
     assert rows["threads", 0]["n_cheap"] == rows["threads", 1]["n_cheap"] == 1
-    assert run(todo, out, jobs=2) == (0, 6, 0)
+    assert run(todo, out, jobs=jobs) == (0, 6, 0)
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -119,18 +119,9 @@ def test_a_killed_process_costs_its_cell_only(folder, out):
     assert "memory" in row["error"]
 
 
-def test_linear_algebra_has_one_thread(folder, out):
-    run(cells(folder, 1, Threads), out)
-    assert [row["n_cheap"] for row in lines(out)] == [1]
-
-
-def test_cells_with_one_key_run_once(folder, out):
-    assert run(cells(folder, 2) * 2, out) == (2, 0, 0)
-
-
 def test_progress_counts_cells_and_time(folder, out):
     steps = []
-    run(cells(folder, 3), out, progress=steps.append)
+    run(cells(folder, 3) * 2, out, progress=steps.append)  # cells with the same key run once
     assert [(step.done, step.total) for step in steps] == [(1, 3), (2, 3), (3, 3)]
     assert steps[0].seconds_left > 0.0
     assert steps[-1].seconds_left == 0.0
@@ -141,22 +132,11 @@ def test_jobs_are_checked(out):
         run([], out, jobs=0)
 
 
-def test_cells_can_be_sent_to_processes(folder):
-    (cell,) = cells(folder, 1)
-    assert pickle.loads(pickle.dumps(cell)) == cell
-
-
 def test_values_that_json_lacks_are_written(out):
     values = {"a": np.float64(1 / 3), "b": np.arange(2), "c": np.nan, "d": np.bool_(True)}
     RowFile(out).append(row(**values))
     (read,) = RowFile(out).rows.values()
     assert [read[name] for name in "abcd"] == [0.33333333, [0, 1], None, True]
-
-
-def test_interleaved_parts_keep_their_order_and_pace():
-    mixed = interleave([range(100), range(1000, 1010)])
-    assert [item for item in mixed if item < 1000] == list(range(100))
-    assert sum(item >= 1000 for item in mixed[:55]) == 5
 
 
 def test_scores_are_those_of_scikit_learn():
