@@ -189,15 +189,15 @@ def _summary(results: Results) -> list[str]:
 
 def _facts(results: Results) -> Iterator[tuple[str, str]]:
     """Numbers that stand out, each with a few words."""
+    words = f"is the best or within {CLOSE} of it"
     if len(results.methods) > 1:
         for metric in (ROC_AUC, LOG_LOSS):
             if hits := _hits(results.best(metric), results, OURS):
-                words = f"columns in which **polyfid** is the best or within {CLOSE} of it"
-                yield hits, f"{words}, {_low(metric.title)}"
+                yield hits, f"columns in which **polyfid** {words}, {_low(metric.title)}"
         if hits := _hits(results.best(ROC_AUC, ours=False), results, THEIRS):
             published = sum(THEIRS in paper_best(column) for column in COLUMNS)
-            words = "columns in which **MF gpc**, the paper's model, is if polyfid is left out"
-            yield hits, f"{words}, ROC AUC; in the paper {published} of {len(COLUMNS)}"
+            text = f"columns in which **MF gpc**, the paper's model, {words} without polyfid"
+            yield hits, f"{text}, ROC AUC; in the paper {published} of {len(COLUMNS)}"
     for metric in (ROC_AUC, LOG_LOSS):
         gap = results.difference(metric.name, COLUMNS, OURS, THEIRS)
         if gap is not None:

@@ -243,7 +243,7 @@ def count_table(results: Results) -> Table | None:
         means = [results.mean_over(columns, method, m.name) for m in (ROC_AUC, LOG_LOSS)]
         lines.append([*line, *map(figure, means)])
     return Table(
-        "Who is best",
+        "Which method is best",
         f"In how many columns a method is the best or within {CLOSE} of the best, of the columns "
         "in which it has a figure; below, the same by group "
         f"({', '.join(group.name for group in GROUPS)}). The paper has {len(COLUMNS)} columns, "
