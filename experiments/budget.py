@@ -51,8 +51,8 @@ def budget_cell(source: Problem, method: str, seed: int, share: float, cost: int
     Examples
     --------
     >>> from experiments.budget import budget_cell
-    >>> from experiments.problems import Made
-    >>> cell = budget_cell(Made(number=1, noise=0.2), "mfgpc", 0, share=0.8, cost=4)
+    >>> from experiments.problems import Simulated
+    >>> cell = budget_cell(Simulated(number=1, noise=0.2), "mfgpc", 0, share=0.8, cost=4)
     >>> cell.mode, cell.n_cheap, cell.n_trusted
     ('multi', 40, 80)
     """

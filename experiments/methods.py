@@ -49,8 +49,8 @@ class Method(NamedTuple):
     Examples
     --------
     >>> from experiments.methods import METHODS
-    >>> from experiments.problems import Made
-    >>> split = Made(number=0, noise=0.2).split(seed=0)
+    >>> from experiments.problems import Simulated
+    >>> split = Simulated(number=0, noise=0.2).split(seed=0)
     >>> outcome = METHODS["majority", "trusted"].run(split, 0)
     >>> outcome.proba.shape, bool(outcome.proba[0] == split.y_trusted.mean())
     ((2500,), True)
@@ -254,8 +254,8 @@ class SplitCell(Cell):
     Examples
     --------
     >>> from experiments.methods import SplitCell
-    >>> from experiments.problems import Made
-    >>> cell = SplitCell.of(Made(number=0, noise=0.2), method="logit", mode="trusted", seed=0)
+    >>> from experiments.problems import Simulated
+    >>> cell = SplitCell.of(Simulated(number=0, noise=0.2), method="logit", mode="trusted", seed=0)
     >>> cell.problem, cell.compute()["n_cheap"]
     ('made_0', 225)
     """

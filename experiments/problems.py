@@ -130,8 +130,8 @@ class Problem:
 
     Examples
     --------
-    >>> from experiments.problems import Made
-    >>> problem = Made(number=0, noise=0.2)
+    >>> from experiments.problems import Simulated
+    >>> problem = Simulated(number=0, noise=0.2)
     >>> problem.name, problem.column
     ('made_0', '2D')
     >>> split = problem.split(seed=0)
@@ -177,8 +177,8 @@ def usable_seeds(
 
     Examples
     --------
-    >>> from experiments.problems import Made, usable_seeds
-    >>> usable_seeds([Made(number=1, noise=0.2)], runs=2)
+    >>> from experiments.problems import Simulated, usable_seeds
+    >>> usable_seeds([Simulated(number=1, noise=0.2)], runs=2)
     [0, 2]
     """
     seeds: list[int] = []
@@ -231,7 +231,7 @@ class Artificial(Problem):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Made(Artificial):
+class Simulated(Artificial):
     """A set made by the paper's recipe where its own are missing; 5000 rows, numbered alike."""
 
     @property
@@ -346,7 +346,7 @@ def artificial(data_home: str | None = None, *, quick: bool = False) -> list[Pro
     ['made_0', 'made_0', 'made_10']
     """
     numbers = data.available_artificial(data_home)
-    kind: type[Artificial] = Artificial if numbers else Made
+    kind: type[Artificial] = Artificial if numbers else Simulated
     numbers = numbers or [10 * tens + i for tens in range(4) for i in range(5)]
     if quick:
         numbers = list({number // 10: number for number in reversed(numbers)}.values())[::-1]

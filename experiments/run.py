@@ -99,7 +99,7 @@ class Step(NamedTuple):
     seconds_left: float
 
 
-class Finished(NamedTuple):
+class RunSummary(NamedTuple):
     """Numbers of cells: computed in this run, computed earlier, failed in this run."""
 
     computed: int
@@ -114,7 +114,7 @@ def run(
     jobs: int | None = None,
     retry_failed: bool = False,
     progress: Callable[[Step], None] | None = None,
-) -> Finished:
+) -> RunSummary:
     """Compute the cells that have no row in ``out`` yet, and append each row when it is finished.
 
     Parameters
@@ -133,7 +133,7 @@ def run(
 
     Returns
     -------
-    Finished
+    RunSummary
 
     Examples
     --------
@@ -141,7 +141,7 @@ def run(
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     run([], folder)
-    Finished(computed=0, kept=0, failed=0)
+    RunSummary(computed=0, kept=0, failed=0)
     """
     if jobs is not None and jobs < 1:
         raise ValueError(f"jobs must be a number of processes from 1; got {jobs!r}")
@@ -164,7 +164,7 @@ def run(
             if progress is not None:
                 pace = (time.perf_counter() - started) / max(work - left, 1e-9)
                 progress(Step(row, done, total, pace * max(left, 0.0) * (done < total)))
-    return Finished(total, len(unique) - total, failed)
+    return RunSummary(total, len(unique) - total, failed)
 
 
 def _rows(todo: dict[Key, Cell], jobs: int | None) -> Generator[Row, None, None]:

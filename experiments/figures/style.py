@@ -59,16 +59,17 @@ _RC: dict[Any, Any] = {
     "grid.color": GRID,
     "grid.linewidth": 0.5,
     "text.color": INK,
-    "xtick.color": MUTED,
-    "ytick.color": MUTED,
-    "xtick.labelcolor": INK,
-    "ytick.labelcolor": INK,
-    "xtick.labelsize": 7.0,
-    "ytick.labelsize": 7.0,
-    "xtick.major.size": 2.5,
-    "ytick.major.size": 2.5,
-    "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6,
+    **{
+        f"{axis}tick.{name}": value
+        for axis in "xy"
+        for name, value in {
+            "color": MUTED,
+            "labelcolor": INK,
+            "labelsize": 7.0,
+            "major.size": 2.5,
+            "major.width": 0.6,
+        }.items()
+    },
     "lines.linewidth": 1.3,
     "lines.markersize": 3.5,
     "legend.frameon": False,

@@ -7,7 +7,7 @@ import pytest
 from experiments import budget, problems
 from experiments.budget import budget_cell, common_seeds, counts
 from experiments.cells import key_of
-from experiments.problems import Labelled, Made, Problem
+from experiments.problems import Labelled, Problem, Simulated
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +90,7 @@ def test_first_splits_come_first_and_runs_can_be_given(tmp_path):
     [(0.0, "cheap", (200, 0)), (0.8, "multi", (40, 80)), (1.0, "trusted", (0, 100))],
 )
 def test_ends_have_one_level(share, mode, n):
-    cell = budget_cell(Made(number=1, noise=0.2), "mfgpc", 0, share, cost=4)
+    cell = budget_cell(Simulated(number=1, noise=0.2), "mfgpc", 0, share, cost=4)
     row = cell.row(**cell.compute())
     assert (row["mode"], row["n_cheap"], row["n_trusted"]) == (mode, *n)
     assert ("rho" in row) == (mode == "multi")

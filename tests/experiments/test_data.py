@@ -295,50 +295,37 @@ def test_the_artificial_sets():
         made = load_artificial(i, data_home=HOME)
         assert made.data.shape == (5000, (2, 5, 10, 20)[i // 10])
         assert 0 < made.data.min() < made.data.max() < 1
-        assert set(np.unique(made.target)) == {0, 1}
         assert sorted(made.noisy) == [0.0, 0.1, 0.2, 0.3, 0.4, 0.5]
         assert np.mean(made.noisy[0.2] != made.target) == pytest.approx(0.2, abs=0.0011)
 
 
 @needs("pmlb/*")
+def test_the_pmlb_sets():
+    sets = {name: load_pmlb(name, data_home=HOME) for name in data.PMLB}
+    assert all(np.isfinite(rows.data).all() for rows in sets.values())
+    assert {name: (*rows.data.shape, rows.target.sum()) for name, rows in sets.items()} == {
+        "diabetes": (768, 8, 268),
+        "german": (1000, 20, 700),
+        "waveform-40": (5000, 40, 1692),
+        "satimage": (6435, 36, 1533),
+        "splice": (3188, 287, 764),
+        "spambase": (4601, 57, 1813),
+        "hypothyroid": (3163, 25, 3012),
+        "mushroom": (8124, 117, 3916),
+    }
+
+
+@needs("crowd/*")
 @pytest.mark.parametrize(
-    ("name", "shape", "positives"),
+    ("load", "shape", "answers", "workers", "correct"),
     [
-        ("diabetes", (768, 8), 268),
-        ("german", (1000, 20), 700),
-        ("waveform-40", (5000, 40), 1692),
-        ("satimage", (6435, 36), 1533),
-        ("splice", (3188, 287), 764),
-        ("spambase", (4601, 57), 1813),
-        ("hypothyroid", (3163, 25), 3012),
-        ("mushroom", (8124, 117), 3916),
+        (load_music_genre, (700, 124), 2945, 44, 0.560),
+        (load_sentiment_polarity, (4999, 1200), 27746, 203, 0.790),
     ],
 )
-def test_the_pmlb_sets(name, shape, positives):
-    made = load_pmlb(name, data_home=HOME)
+def test_the_crowd_sets(load, shape, answers, workers, correct):
+    made = load(data_home=HOME)
+    given = made.answers
     assert made.data.shape == shape
-    assert made.target.sum() == positives
-    assert np.isfinite(made.data).all()
-
-
-@needs("crowd/music*")
-def test_the_music_genre_set():
-    made = load_music_genre(data_home=HOME)
-    assert made.data.shape == (700, 124)
-    assert [id.partition(".")[0] for id in made.id] == made.target.tolist()
-    answers = made.answers
-    assert (len(answers.task), len(np.unique(answers.worker))) == (2945, 44)
-    assert np.mean(answers.label == made.target[answers.task]) == pytest.approx(0.560, abs=5e-4)
-
-
-@needs("crowd/sentiment*")
-def test_the_sentiment_polarity_set():
-    made = load_sentiment_polarity(data_home=HOME)
-    assert made.data.shape == (4999, 1200)
-    assert made.target.sum() == 2502
-    spread = made.data.std(axis=0)
-    assert spread[:5].min() > spread[-5:].max()  # columns by falling singular value
-    answers = made.answers
-    assert (len(answers.task), answers.label.sum()) == (27746, 14828)
-    assert len(np.unique(answers.worker)) == 203
-    assert np.mean(answers.label == made.target[answers.task]) == pytest.approx(0.79, abs=5e-3)
+    assert (len(given.task), len(np.unique(given.worker))) == (answers, workers)
+    assert np.mean(given.label == made.target[given.task]) == pytest.approx(correct, abs=1e-3)

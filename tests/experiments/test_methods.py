@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from experiments.catalogue import cells_of, split_cells
 from experiments.cells import key_of
 from experiments.methods import METHODS, SplitCell
-from experiments.problems import Answers, Artificial, Labelled, Made, Pmlb
+from experiments.problems import Answers, Artificial, Labelled, Pmlb, Simulated
 
 DATA = os.environ.get("POLYFID_DATA")
 
@@ -79,7 +79,7 @@ def test_the_gaussian_process_is_scikit_learns(split):
 
 
 def test_the_published_setting_is_constant_in_many_dimensions():
-    split = Made(number=30, noise=0.2).split(0)
+    split = Simulated(number=30, noise=0.2).split(0)
     proba = METHODS["hetmogp", "published"].run(split, 0).proba
     assert np.ptp(proba) < 1e-9
 
@@ -91,7 +91,7 @@ def test_annotators_need_answers(split):
 
 
 def test_cells_go_split_by_split():
-    sources = [Made(number=0, noise=0.2), Made(number=10, noise=0.4)]
+    sources = [Simulated(number=0, noise=0.2), Simulated(number=10, noise=0.4)]
     cells = split_cells(sources, runs=2)
     n = len(METHODS) - 1  # no answers here
     assert len(cells) == 4 * n

@@ -9,7 +9,15 @@ from sklearn.utils import Bunch
 from experiments import problems
 from experiments.data import PMLB
 from experiments.paper import GENRES
-from experiments.problems import Artificial, Labelled, Made, Pmlb, Sentiment, usable_seeds, vote
+from experiments.problems import (
+    Artificial,
+    Labelled,
+    Pmlb,
+    Sentiment,
+    Simulated,
+    usable_seeds,
+    vote,
+)
 
 DATA = os.environ.get("POLYFID_DATA")
 needs_data = pytest.mark.skipif(not DATA, reason="POLYFID_DATA names no directory with data sets")
@@ -130,7 +138,7 @@ def test_no_answer_counts_twice(songs):
 def test_made_sets_stand_in_where_there_are_none(tmp_path):
     found = problems.artificial(str(tmp_path))
     assert {problem.column for problem in found} == {"2D", "5D", "10D", "20D"}
-    assert {type(problem) for problem in found} == {Made}
+    assert {type(problem) for problem in found} == {Simulated}
     quick = problems.artificial(str(tmp_path), quick=True)
     assert [p.name for p in quick[::2]] == ["made_0", "made_10", "made_20", "made_30"]
     rows = quick[3].load()

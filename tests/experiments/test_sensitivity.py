@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from experiments import sensitivity
-from experiments.problems import Made
+from experiments.problems import Simulated
 from experiments.run import RowFile, run
 from experiments.sensitivity import Hyper, SensitivityCell, grid
 from polyfid import MultiFidelityClassifier
@@ -43,7 +43,7 @@ def test_a_cell_has_the_tuned_model_and_every_point(monkeypatch, tmp_path):
     monkeypatch.setattr(sensitivity, "LOG_SCALES", np.array([0.0, 2.0]))
     monkeypatch.setattr(sensitivity, "LENGTH_SCALES", np.array([1.0]))
     what = {"experiment": "sensitivity", "method": "mfgpc", "mode": "multi"}
-    source = Made(number=0, noise=0.2)
+    source = Simulated(number=0, noise=0.2)
     cell = SensitivityCell.of(source, **what, n_cheap=60, n_trusted=30)
     assert run([cell], tmp_path) == (1, 0, 0)
     assert run([cell], tmp_path) == (0, 1, 0)
