@@ -6,7 +6,7 @@ ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-all check bench clean
+.PHONY: help demo test test-all check bench reproduce clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' Makefile | expand -t 16
@@ -26,23 +26,27 @@ check: $(VENV)/.dev  ## lint, format, types and the order of imports
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/test_layers.py
 
-bench: $(VENV)/.core  ## the benchmarks; ARGS="--quick predict" and the like
+bench: $(VENV)/.experiments  ## the benchmarks; ARGS="--quick predict" and the like
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --retries 1 \
 		--requirement benchmarks/peers.txt >/dev/null 2>&1 \
 		|| echo "The peers in benchmarks/peers.txt could not be installed; going on without them"
 	$(BIN)/python -m benchmarks $(ARGS)
 
+reproduce: $(VENV)/.experiments  ## the paper's experiments; ARGS="artificial --quick --data DIR"
+	$(BIN)/python -m experiments $(ARGS)
+
 clean:  ## remove the environment, caches and builds
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# Stamps: the library alone, with the command and its reports, with all that testing and checking
-# need, and with a sampler, which brings half a gigabyte, too.
+# Stamps: the library alone, with the command and its reports, with what the experiments need, with
+# all that testing and checking need, and with a sampler, which takes half a gigabyte, too.
 $(VENV)/.core: EXTRAS :=
 $(VENV)/.tool: EXTRAS := [cli,report]
-$(VENV)/.dev: EXTRAS := [test,dev,all]
-$(VENV)/.all: EXTRAS := [test,dev,all,mcmc]
-$(VENV)/.core $(VENV)/.tool $(VENV)/.dev $(VENV)/.all: pyproject.toml | $(BIN)/pip
+$(VENV)/.experiments: EXTRAS := [experiments]
+$(VENV)/.dev: EXTRAS := [test,dev,all,experiments]
+$(VENV)/.all: EXTRAS := [test,dev,all,experiments,mcmc]
+$(VENV)/.core $(VENV)/.tool $(VENV)/.experiments $(VENV)/.dev $(VENV)/.all: pyproject.toml | $(BIN)/pip
 	@echo "Installing polyfid$(EXTRAS) into $(VENV)"
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable ".$(EXTRAS)"
 	@touch $(VENV)/.core $@

@@ -146,7 +146,7 @@ def _cell(reached: Score, seconds: float) -> str:
 
 
 def _fit_ours(model: MultiFidelityClassifier, rows: Rows) -> Any:
-    model.fit(rows.X, rows.y, fidelity=rows.level)
+    model.fit(rows.X, rows.y, fidelity=rows.fidelity)
     return lambda X: model.predict_proba(X)[:, 1]
 
 
@@ -156,6 +156,6 @@ def _fit_two_levels(gpboost: Any, rows: Rows) -> Any:
     def coordinates(X: Array, level: Any) -> Array:
         return np.column_stack([scaler.transform(X), np.broadcast_to(level, len(X))])
 
-    model = _model(gpboost, coordinates(rows.X, rows.level), "ar1_mf_gaussian")
+    model = _model(gpboost, coordinates(rows.X, rows.fidelity), "ar1_mf_gaussian")
     model.fit(y=rows.y.astype(float))
     return lambda X: model.predict(gp_coords_pred=coordinates(X, 1.0), predict_response=True)["mu"]

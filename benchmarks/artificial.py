@@ -1,25 +1,24 @@
-"""The artificial sets of the paper: reading them, its draws of rows, its results on them."""
+"""The artificial sets of the paper: its draws of rows, and the reference's results on them."""
 
 from __future__ import annotations
 
 import csv
-import gzip
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from experiments import problems
+from experiments.data import available_artificial
+from experiments.paper import DIMENSIONS, NOISES
+
 T = TypeVar("T")
+Rows = problems.Split
 
-N_TEST, N_CHEAP, N_TRUSTED = 2500, 225, 75
-NOISES, N_RUNS = (0.2, 0.4), 3
+N_RUNS = 3
 
 
 class Split(NamedTuple):
@@ -38,16 +37,6 @@ class Cell(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.dimension}D noise {self.noise}"
-
-
-class Rows(NamedTuple):
-    """Training rows of two levels, cheap ones first, and trusted test rows."""
-
-    X: Array
-    y: NDArray[np.intp]
-    level: NDArray[np.intp]
-    X_test: Array
-    y_test: NDArray[np.intp]
 
 
 class GoldenRow(NamedTuple):
@@ -69,50 +58,30 @@ class Artificial:
     @classmethod
     def find(cls, data: Path) -> Artificial | None:
         """The sets in a data directory or in the folder itself."""
-        for folder in (data / "artificial", data):
-            names = [re.fullmatch(r"df_(\d+)\.csv\.gz", p.name) for p in folder.glob("df_*")]
-            numbers = frozenset(int(m[1]) for m in names if m)
-            if numbers:
-                return cls(folder, numbers)
-        return None
+        numbers = frozenset(available_artificial(data))
+        return cls(data, numbers) if numbers else None
 
     def cell(self, split: Split) -> Cell:
-        return Cell(_read(self.folder, split.set)[0].shape[1], split.noise)
+        return Cell(DIMENSIONS[split.set // 10], split.noise)
 
     def rows(self, split: Split) -> Rows:
         """The rows of a split, as the paper's published code draws them."""
-        x, gold, noisy = _read(self.folder, split.set)
-        rng = np.random.RandomState(split.seed)
-        test = rng.choice(len(x), N_TEST, replace=False)
-        rest = np.setdiff1d(np.arange(len(x)), test)
-        cheap = rng.choice(rest, N_CHEAP, replace=False)
-        trusted = rng.choice(rest, N_TRUSTED, replace=False)
-        return Rows(
-            np.concatenate([x[cheap], x[trusted]]),
-            np.concatenate([noisy[split.noise][cheap], gold[trusted]]),
-            np.repeat([0, 1], [N_CHEAP, N_TRUSTED]),
-            x[test],
-            gold[test],
-        )
+        return self._problem(split.set, split.noise).split(split.seed)
 
     def splits(self) -> list[Split]:
-        """The splits of the paper: three draws a set and noise, none without a class."""
-        found = []
-        for number in sorted(self.numbers):
-            for noise in NOISES:
-                run = tried = 0
-                while run < N_RUNS:
-                    split = Split(number, noise, run + tried)
-                    tried += 1
-                    rows = self.rows(split)
-                    parts = (rows.y[rows.level == 0], rows.y[rows.level == 1], rows.y_test)
-                    if all(len(np.unique(part)) == 2 for part in parts):
-                        found.append(split)
-                        run += 1
-        return found
+        """The splits of the paper: three per set and noise, all with both classes."""
+        return [
+            Split(number, noise, seed)
+            for number in sorted(self.numbers)
+            for noise in NOISES
+            for seed in problems.usable_seeds([self._problem(number, noise)], N_RUNS)
+        ]
 
-    def some(self, items: Iterable[T], split_of: Callable[[T], Split], a_cell: int) -> list[T]:
-        """At most ``a_cell`` items of each cell, of different sets as far as that goes."""
+    def _problem(self, number: int, noise: float) -> problems.Artificial:
+        return problems.Artificial(number=number, noise=noise, data_home=str(self.folder))
+
+    def some(self, items: Iterable[T], split_of: Callable[[T], Split], per_cell: int) -> list[T]:
+        """At most ``per_cell`` items of each cell, of different sets as far as that goes."""
         by_cell: dict[Cell, list[T]] = defaultdict(list)
         for item in items:
             by_cell[self.cell(split_of(item))].append(item)
@@ -120,7 +89,7 @@ class Artificial:
         for cell in sorted(by_cell):
             # All first draws before the second ones.
             order = sorted(by_cell[cell], key=lambda item: (split_of(item)[2], split_of(item)[0]))
-            chosen += order[:a_cell]
+            chosen += order[:per_cell]
         return chosen
 
 
@@ -133,7 +102,7 @@ def by_cell(cells: Sequence[Cell], values: Sequence[float]) -> dict[Cell, float]
 
 
 def read_golden(path: Path) -> list[GoldenRow]:
-    """Reference results, one row a split."""
+    """Reference results, one row per split."""
     with path.open(newline="") as lines:
         return [
             GoldenRow(
@@ -144,22 +113,3 @@ def read_golden(path: Path) -> list[GoldenRow]:
             )
             for r in csv.DictReader(lines)
         ]
-
-
-@lru_cache(maxsize=64)
-def _read(
-    folder: Path, number: int
-) -> tuple[Array, NDArray[np.intp], dict[float, NDArray[np.intp]]]:
-    """Features, true labels, and the noisy labels of each noise level."""
-    path = folder / f"df_{number}.csv.gz"
-    with gzip.open(path, "rt") as lines:
-        header = lines.readline().strip().split(",")
-        table = np.loadtxt(lines, delimiter=",")
-    features = [i for i, name in enumerate(header) if name.startswith("feature_")]
-    labels = table.astype(np.intp)
-    noisy = {
-        float(name.removeprefix("target_noisy_")): labels[:, i]
-        for i, name in enumerate(header)
-        if name.startswith("target_noisy_")
-    }
-    return table[:, features], labels[:, header.index("target_gold")], noisy

@@ -20,8 +20,8 @@ def run(context: Context) -> list[Figure]:
     sets = context.artificial()
     golden = context.golden_rows(sets)
     if context.quick:
-        a_cell = max(1, len(golden) // (10 * len({sets.cell(g.split) for g in golden})))
-        golden = sets.some(golden, lambda g: g.split, a_cell)
+        per_cell = max(1, len(golden) // (10 * len({sets.cell(g.split) for g in golden})))
+        golden = sets.some(golden, lambda g: g.split, per_cell)
     models = {
         "default starts": MultiFidelityClassifier.paper(random_state=0),
         "eleven starts": MultiFidelityClassifier.paper(
@@ -37,7 +37,7 @@ def run(context: Context) -> list[Figure]:
             context.progress(f"paper: row {i + 1} of {len(golden)}")
         rows = sets.rows(row.split)
         for name, model in models.items():
-            taken, _ = cpu(partial(model.fit, rows.X, rows.y, fidelity=rows.level))
+            taken, _ = cpu(partial(model.fit, rows.X, rows.y, fidelity=rows.fidelity))
             seconds[name].append(taken)
             evidence[name].append(model.log_marginal_likelihood_value_)
             scores[name].append(score(rows.y_test, model.predict_proba(rows.X_test)[:, 1]))
@@ -51,7 +51,7 @@ def run(context: Context) -> list[Figure]:
         gap = np.array(evidence[name]) - wanted
         worst = golden[int(gap.argmin())].split
         figures += [
-            at_most(f"paper: CPU a fit, {name}", float(np.mean(seconds[name])), limit, "s"),
+            at_most(f"paper: CPU per fit, {name}", float(np.mean(seconds[name])), limit, "s"),
             at_least(
                 f"paper: share of rows at the reference evidence, {name}",
                 float(np.mean(gap >= -0.01)),

@@ -95,6 +95,6 @@ def _scores(sets: Artificial, split: Split) -> dict[str, Score]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name, model in _methods().items():
-            model.fit(rows.X, rows.y, fidelity=rows.level)
+            model.fit(rows.X, rows.y, fidelity=rows.fidelity)
             scores[name] = score(rows.y_test, model.predict_proba(rows.X_test)[:, 1])
     return scores

@@ -14,8 +14,9 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.figures import Context, Figure, Skip, at_least, at_most, info
 from benchmarks.synthetic import make_problem
+from experiments.data import load_pmlb
 from polyfid import MultiFidelityClassifier
-from polyfid.datasets import load_pmlb, make_cokriging
+from polyfid.datasets import make_cokriging
 from polyfid.inference import SCHEMES
 from polyfid.inference.inducing import Inducing
 from polyfid.inference.posterior import Posterior

@@ -1,4 +1,4 @@
-"""Made-up classification problems of any size."""
+"""Simulated-up classification problems of any size."""
 
 from __future__ import annotations
 

@@ -10,8 +10,8 @@ from deadly import Deadly
 from small_cells import Small
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from experiments.run import RunSummary, run
 from polyfid import MultiFidelityClassifier, load
-from polyfid.experiments.run import Finished, run
 from polyfid.kernels import RBF
 from polyfid.learning.fit import FINAL_TOL
 
@@ -259,8 +259,8 @@ def test_structures_and_classes_in_processes_of_the_cluster(client, rows):
 def test_cells_of_experiments_in_processes_of_the_cluster(client, tmp_path):
     cells = [Small(folder=str(tmp_path), seed=seed) for seed in range(5)]
     with joblib.parallel_config(backend="dask"):
-        assert run(cells, tmp_path / "out") == Finished(5, 0, 0)
-        assert run(cells, tmp_path / "out") == Finished(0, 5, 0)
+        assert run(cells, tmp_path / "out") == RunSummary(5, 0, 0)
+        assert run(cells, tmp_path / "out") == RunSummary(0, 5, 0)
     assert len(list(tmp_path.glob("coin-*"))) == 5
 
 

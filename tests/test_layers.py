@@ -25,7 +25,6 @@ LAYERS = [
     ["plots"],
     ["__init__"],
     ["report"],
-    ["demo", "experiments"],
     ["cli"],
 ]
 
@@ -109,7 +108,7 @@ def test_imports_point_one_way(path):
         ("kernels/linear.py", "from ..rows import Points", []),
         ("kernels/linear.py", "from ..model import prior", ["model"]),
         ("__init__.py", "from .estimator.classifier import MultiFidelityClassifier", []),
-        ("demo.py", "from polyfid import stack_levels", []),
+        ("report/page.py", "from polyfid import stack_levels", []),
     ],
 )
 def test_the_check_itself(file, source, wrong):
@@ -122,3 +121,16 @@ def test_core_imports_without_extras():
     code = f"import sys; sys.modules.update(dict.fromkeys({EXTRAS})); import polyfid"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
+
+
+@pytest.mark.parametrize(
+    "path", sorted((SRC.parents[1] / "experiments").rglob("*.py")), ids=lambda path: path.stem
+)
+def test_experiments_use_the_public_face_only(path):
+    modules = [
+        node.module or ""
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom)
+    ]
+    public = {"polyfid", "polyfid.kernels", "polyfid.datasets"}
+    assert {name for name in modules if name.startswith("polyfid")} <= public

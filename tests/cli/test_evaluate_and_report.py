@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from polyfid import demo as built_in
+from polyfid import datasets as built_in
 from polyfid.cli.fit import make_classifier, n_jobs
 from polyfid.cli.options import Fitting
 
@@ -88,9 +88,9 @@ def test_a_missing_extra_is_named(polyfid, folder, monkeypatch):
 
 
 def test_demo_end_to_end(polyfid, folder, monkeypatch, not_drawn):
-    made = built_in.tables()
+    made = built_in.make_welding()
     little = made._replace(simulation=made.simulation[:80], experiment=made.experiment[:30])
-    monkeypatch.setattr(built_in, "tables", lambda seed: little)
+    monkeypatch.setattr(built_in, "make_welding", lambda seed: little)
     call = ["demo", *FAST.split(), "-o", "my demo"]
     monkeypatch.setattr("sys.argv", ["polyfid", *call])
     result = polyfid(*call)

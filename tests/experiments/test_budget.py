@@ -1,11 +1,13 @@
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 import pytest
 
-from polyfid.experiments import budget
-from polyfid.experiments.budget import BudgetCell, common_seeds, counts
-from polyfid.experiments.problems import Labelled, Made, Problem
+from experiments import budget, problems
+from experiments.budget import budget_cell, common_seeds, counts
+from experiments.cells import key_of
+from experiments.problems import Labelled, Problem, Simulated
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,27 +51,26 @@ def test_seeds_serve_every_noise_price_and_share():
     seeds = common_seeds(sources, 3)
     assert len(seeds) == 3
     assert seeds != [0, 2, 4]  # some draws had to be refused
-    for seed in seeds:
-        for cell in budget._cells(sources, "mfgpc", seed, budget.COSTS):
-            split = cell.source.split(seed, *counts(cell.share, cell.price))
-            for labels in (split.y_cheap, split.y_trusted, split.y_test):
-                assert len(labels) == 0 or len(np.unique(labels)) == 2
+    for seed, source, share, cost in product(seeds, sources, budget.SHARES, budget.COSTS):
+        split = source.split(seed, *counts(share, cost))
+        for labels in (split.y_cheap, split.y_trusted, split.y_test):
+            assert len(labels) == 0 or len(np.unique(labels)) == 2
 
 
 def test_a_set_without_a_second_class_is_refused(monkeypatch):
-    monkeypatch.setattr(budget, "MAX_DRAWS", 5)
-    with pytest.raises(ValueError, match="both classes among 40 cheap and 20 trusted rows"):
+    monkeypatch.setattr(problems, "MAX_DRAWS", 5)
+    with pytest.raises(ValueError, match="both classes among 40 cheap, 20 trusted"):
         common_seeds([Rare(noise=0.2, rarity=5000)], 1)
 
 
 def test_cells_of_all_coordinates_and_none_twice(tmp_path):
     found = budget.cells(str(tmp_path), 1, False)
-    assert len({cell.key for cell in found}) == len(found)
+    assert len({key_of(cell.row()) for cell in found}) == len(found)
     of_one = [c for c in found if (c.problem, c.method) == ("made_1", "mfgpc")]
     modes = [cell.mode for cell in of_one]
     assert [modes.count(mode) for mode in ("cheap", "multi", "trusted")] == [12, 48, 1]
     (alone,) = [cell for cell in of_one if cell.mode == "trusted"]
-    assert (alone.key.noise, alone.key.setting) == ("", '{"share":1.0}')
+    assert (alone.noise, alone.cost, alone.share) == (None, None, 1.0)
     assert {cell.problem for cell in found} == {"made_1", "made_11", "made_21", "made_31"}
     assert {cell.method for cell in found} == set(budget.PLANS)
 
@@ -89,9 +90,9 @@ def test_first_splits_come_first_and_runs_can_be_given(tmp_path):
     [(0.0, "cheap", (200, 0)), (0.8, "multi", (40, 80)), (1.0, "trusted", (0, 100))],
 )
 def test_ends_have_one_level(share, mode, n):
-    cell = BudgetCell.of(Made(number=1, noise=0.2), "polyfid", seed=0, share=share, price=4)
-    (row,) = replace(cell, method="mfgpc").compute()
-    assert (row.mode, row.n_cheap, row.n_trusted) == (mode, *n)
-    assert (row.rho is None) == (mode != "multi")
-    assert row.roc_auc > 0.6
-    assert cell.cost > 0.0
+    cell = budget_cell(Simulated(number=1, noise=0.2), "mfgpc", 0, share, cost=4)
+    row = cell.row(**cell.compute())
+    assert (row["mode"], row["n_cheap"], row["n_trusted"]) == (mode, *n)
+    assert ("rho" in row) == (mode == "multi")
+    assert row["roc_auc"] > 0.6
+    assert cell.seconds > 0.0

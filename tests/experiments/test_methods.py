@@ -1,8 +1,10 @@
 import dataclasses
+import os
 import warnings
 
 import numpy as np
 import pytest
+from result_rows import documented_rows
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
@@ -11,9 +13,12 @@ from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from polyfid.experiments.catalogue import SplitCell, cells_of, split_cells
-from polyfid.experiments.methods import METHODS
-from polyfid.experiments.problems import Answers, Labelled, Made
+from experiments.catalogue import cells_of, split_cells
+from experiments.cells import key_of
+from experiments.methods import METHODS, SplitCell
+from experiments.problems import Answers, Artificial, Labelled, Pmlb, Simulated
+
+DATA = os.environ.get("POLYFID_DATA")
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +79,7 @@ def test_the_gaussian_process_is_scikit_learns(split):
 
 
 def test_the_published_setting_is_constant_in_many_dimensions():
-    split = Made(number=30, noise=0.2).split(0)
+    split = Simulated(number=30, noise=0.2).split(0)
     proba = METHODS["hetmogp", "published"].run(split, 0).proba
     assert np.ptp(proba) < 1e-9
 
@@ -86,28 +91,27 @@ def test_annotators_need_answers(split):
 
 
 def test_cells_go_split_by_split():
-    sources = [Made(number=0, noise=0.2), Made(number=10, noise=0.4)]
+    sources = [Simulated(number=0, noise=0.2), Simulated(number=10, noise=0.4)]
     cells = split_cells(sources, runs=2)
     n = len(METHODS) - 1  # no answers here
     assert len(cells) == 4 * n
-    assert [(c.problem, c.seed) for c in cells[::n]] == [
-        ("made_0", 0),
-        ("made_10", 0),
-        ("made_0", 2),
-        ("made_10", 2),
-    ]
-    assert len({cell.key for cell in cells}) == len(cells)
+    wanted = [("made_0", 0), ("made_10", 0), ("made_0", 2), ("made_10", 2)]
+    assert [(c.problem, c.seed) for c in cells[::n]] == wanted
+    assert len({key_of(cell.row()) for cell in cells}) == len(cells)
 
 
-def test_a_cell_gives_the_row_of_its_split():
-    source = Made(number=0, noise=0.2)
-    (row,) = SplitCell.of(source, "logit", "concatenated", 2).compute()
-    assert (row.experiment, row.column, row.problem) == ("artificial", "2D", "made_0")
-    assert (row.noise, row.seed, row.n_trusted, row.n_cheap) == (0.2, 2, 75, 225)
-    split = source.split(2)
-    outcome = METHODS["logit", "concatenated"].run(split, 2)
-    assert row.roc_auc == roc_auc_score(split.y_test, outcome.proba)
-    assert row.rho is None
+@pytest.mark.skipif(not DATA, reason="POLYFID_DATA names no directory with data sets")
+@pytest.mark.parametrize("source", [Artificial, Pmlb])
+def test_cells_give_the_documented_rows(source):
+    which = {"number": 0} if source is Artificial else {"set": "diabetes"}
+    source = source(**which, noise=0.4, data_home=DATA)
+    wanted = {key_of(row): row for row in documented_rows()}
+    for method in [("logit", "stacked"), ("gpc", "trusted"), ("mfgpc", "multi")]:
+        cell = SplitCell.of(source, method=method[0], mode=method[1], seed=2)
+        row = cell.row(**cell.compute())
+        assert row["roc_auc"] == pytest.approx(wanted[key_of(row)]["roc_auc"], abs=0.001)
+        assert (row["n_trusted"], row["n_cheap"]) == (75, 225)
+        assert ("rho" in row) == (method == ("mfgpc", "multi"))
 
 
 def test_quick_is_one_split_of_few_problems(tmp_path):

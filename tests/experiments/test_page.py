@@ -1,24 +1,20 @@
 """The page: all sections, the paper's figures beside ours, partial and failed runs."""
 
 import re
-import time
-from dataclasses import replace
 from html.parser import HTMLParser
 
 import matplotlib
-import numpy as np
 import pytest
-from made_rows import make_groups, make_sensitivity, write_all, write_rows
+from result_rows import REPRODUCTION, documented_rows, row, write_rows
 
-from polyfid.experiments.figures import FIGURES
-from polyfid.experiments.page import write
-from polyfid.experiments.rows import Row
+from experiments.figures import FIGURES
+from experiments.page import write
 
 VOID = {"meta", "br", "use", "path", "image", "rect", "circle", "line", "link"}
 
 
 class Checked(HTMLParser):
-    """Reads HTML, and fails where a tag is not closed or an identifier comes twice."""
+    """Reads HTML, and fails where a tag is not closed or an identifier is repeated."""
 
     def __init__(self, text):
         super().__init__()
@@ -53,243 +49,164 @@ class Checked(HTMLParser):
             self.cells[-1] += data
 
 
-@pytest.fixture(scope="module")
-def full(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("full")
-    write_all(folder)
-    before = dict(matplotlib.rcParams)
-    started = time.process_time()
-    write(folder, ["all"])
-    seconds = time.process_time() - started
-    assert dict(matplotlib.rcParams) == before
-    return folder, seconds
-
-
-@pytest.fixture(scope="module")
-def html(full):
-    return (full[0] / "results.html").read_text(encoding="utf-8")
-
-
-@pytest.fixture(scope="module")
-def markdown(full):
-    return (full[0] / "results.md").read_text(encoding="utf-8")
-
-
-def few(folder, change=lambda row: row, **how):
-    """A page from a few rows; both texts."""
-    given = {"groups": ("artificial",), "runs": 2, "sets": [0, 1, 10]} | how
-    rows = [change(row) for row in make_groups(np.random.default_rng(1), **given)]
+def draw(folder, rows, names=()):
+    """The page of some rows, in HTML and in Markdown."""
     write_rows(folder, rows)
-    page = write(folder, ["artificial"])
-    return page.read_text(encoding="utf-8"), (folder / "results.md").read_text(encoding="utf-8")
+    page = write(folder, names).read_text(encoding="utf-8")
+    return page, (folder / "results.md").read_text(encoding="utf-8")
+
+
+def draw_few(folder, change=lambda row: row, problems=("df_0", "df_1", "df_10"), seeds=(0, 2)):
+    """The page of a few rows of the documentation, changed."""
+    groups = ("artificial", "pmlb", "crowd")
+    rows = [r for r in documented_rows() if r["problem"] in problems and r["seed"] in seeds]
+    return draw(folder, [change(dict(r)) for r in rows if r["experiment"] in groups])
 
 
 def section(text, title):
-    """The part of a Markdown text under a heading."""
+    """What a Markdown text has under a heading."""
     return text.split(f"## {title}\n", 1)[1].split("\n## ", 1)[0]
+
+
+def table_line(text, title, label):
+    lines = section(text, title).splitlines()
+    return next(line for line in lines if line.startswith(f"| {label} |")).split(" | ")[1:]
 
 
 # A full run
 
 
-def test_html_is_sound_and_complete_in_itself(html):
+@pytest.fixture(scope="module")
+def full(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("full")
+    before = dict(matplotlib.rcParams)
+    html, markdown = draw(folder, documented_rows(), ["all"])
+    assert dict(matplotlib.rcParams) == before
+    return folder, html, markdown
+
+
+def test_the_page_in_the_documentation_is_drawn_from_its_rows(full):
+    folder, _, markdown = full
+    assert markdown == (REPRODUCTION / "results.md").read_text(encoding="utf-8")
+    drawn = {path.name for path in (folder / "figures").glob("*.png")}
+    assert drawn == {path.name for path in (REPRODUCTION / "figures").iterdir()}
+
+
+def test_html_is_sound_and_complete_in_itself(full):
+    html = full[1]
     page = Checked(html)
     assert all(link.startswith("#") and link[1:] in page.ids for link in page.links)
     assert all(source.startswith(("#", "data:image/png;base64,")) for source in page.sources)
-    assert not re.search(r'(src|href)="(https?:)?//', html)
-    assert "url(http" not in html
-    assert "@import" not in html
-    assert len(html.encode()) < 3_000_000
-
-
-def test_identifiers_in_figures_lead_somewhere(html):
-    page = Checked(html)
     used = set(re.findall(r"url\(#([^)]+)\)", html)) | {s[1:] for s in page.sources if s[0] == "#"}
     assert used <= page.ids
+    assert not re.search(r'(src|href)="(https?:)?//|url\(http|@import|<strong></strong>', html)
+    assert len(html.encode()) < 3_000_000
+    sections = "summary reading artificial pmlb crowd profiles mcmc budget sensitivity differences"
+    assert {*sections.split(), "missing", "versions"} <= page.ids
+    assert any(re.fullmatch(r"0\.9\d\d ±0\.\d{3}\(0\.975\)( [▲▼])?", cell) for cell in page.cells)
 
 
-def test_every_figure_is_there_in_both_formats(full, html, markdown):
+def test_every_figure_is_there_in_both_formats(full):
+    folder, html, markdown = full
     for drawing in FIGURES:
         for kind in ("png", "svg"):
-            assert (full[0] / "figures" / f"{drawing.name}.{kind}").stat().st_size > 1000
-        assert f'<figure id="figure-{drawing.name}">' in html
+            assert (folder / "figures" / f"{drawing.name}.{kind}").stat().st_size > 1000
+        assert f'id="figure-{drawing.name}"' in html
         assert f"(figures/{drawing.name}.png)" in markdown
 
 
-def test_every_section_is_there(html):
-    wanted = "summary reading artificial pmlb crowd profiles mcmc budget sensitivity differences"
-    assert {*wanted.split(), "missing", "versions"} <= Checked(html).ids
-
-
-def test_drawing_does_not_take_long(full):
-    assert full[1] < 40.0  # of processor time, with room for a machine that is busy with more
-
-
-def test_our_figure_stands_beside_the_paper_s(markdown):
-    table = section(markdown, "Group 1: Artificial data sets")
-    line = next(line for line in table.splitlines() if line.startswith("| MF gpc |"))
-    cells = line.split(" | ")[1:]
-    assert re.fullmatch(r"\**0\.9\d\d\** ±0\.\d{3} \(\*\*0\.975\*\*\)( [▲▼])?", cells[0])
+def test_our_figure_stands_beside_the_paper_s(full):
+    cells = table_line(full[2], "Group 1: Artificial data sets", "MF gpc")
+    text = r"\**0\.9\d\d\** ±0\.\d{3}<br><small>\(\*\*0\.975\*\*\)( [▲▼])?</small>"
+    assert re.fullmatch(text, cells[0])
     assert [re.search(r"\(\**(0\.\d{3})", cell)[1] for cell in cells] == [
         "0.975", "0.853", "0.716", "0.643", "0.797", "0.968", "0.750", "0.615", "0.573", "0.726"
     ]  # fmt: skip
 
 
-def test_cells_of_html_hold_both_figures(html):
-    assert any(re.fullmatch(r"0\.9\d\d ±0\.\d{3}0\.975( [▲▼])?", c) for c in Checked(html).cells)
+def test_cells_outside_the_interval_are_listed(full):
+    markdown = full[2]
+    lines = section(markdown, "Differences from the paper").splitlines()
+    marks = re.findall(r"\) [▲▼]", markdown.split("## Profiles")[0])
+    assert len(marks) == len([line for line in lines if re.search(r"(yes|no) \|$", line)]) > 0
 
 
-def test_methods_are_in_the_paper_s_order(markdown):
-    table = section(markdown, "Group 3: Crowdsourced labels").split("\n### ")[1]
-    labels = [line.split(" | ")[0][2:] for line in table.splitlines() if line.startswith("| ")]
-    assert labels == [
-        "method", "---", "polyfid", "MF gpc", "gpc", "logit", "xgb", "C gpc", "C logit", "C xgb",
-        "S gpc", "S logit", "S xgb", "hetmogp", "hetmogp, tuned", "gp-ma", "majority class",
-    ]  # fmt: skip
+def test_good_differences_from_sampling_are_bold(full):
+    lines = "Laplace, EP and variational inference against MCMC"
+    assert all("**" in cell for cell in table_line(full[2], lines, "EP, maximum"))
+    assert sum("**" in cell for cell in table_line(full[2], lines, "Laplace, maximum")) == 1
 
 
-def test_columns_say_what_went_in(markdown):
-    assert "noise 0.2: 2D<br>5 of 10 sets, 15 splits" in markdown
-    assert "diabetes<br>10 splits" in markdown
-    assert "music genre<br>10 of 10 genres, 30 splits" in markdown
-    assert "sentiment polarity<br>15 splits" in markdown
-
-
-def test_counts_are_of_26_columns(markdown):
-    table = section(markdown, "At a glance")
-    line = next(line for line in table.splitlines() if line.startswith("| MF gpc |"))
-    assert "**14 of 26**<br>5 · 8 · 1" in line.split(" | ")[1]
-
-
-def test_every_metric_has_tables(markdown):
-    for title in ("ROC AUC", "Log-loss", "Brier score", "Accuracy", "Seconds to fit"):
-        assert markdown.count(f"### {title}") >= 4  # two for PMLB, one for each other group
-
-
-def test_cells_outside_the_interval_are_listed(markdown):
-    table = section(markdown, "Differences from the paper")
-    groups = markdown.split("## Profiles")[0]
-    marks = groups.count("▲ |") + groups.count("▼ |")
-    assert marks == len([line for line in table.splitlines() if re.search(r"(yes|no) \|$", line)])
-
-
-def test_what_is_left_out_is_said(markdown):
-    text = section(markdown, "Left out and failed")
-    assert "20 of 40 data sets have no rows (df_5–9, df_15–19, df_25–29, df_35–39)" in text
-    assert "No cell failed." in text
-
-
-def test_mcmc_tables(markdown):
-    text = section(markdown, "Laplace, EP and variational inference against MCMC")
-    lines = {line.split(" | ")[0][2:]: line for line in text.splitlines() if line[:2] == "| "}
-    assert "(0.815)" in lines["Laplace"]
-    assert "(" not in lines["EP"]
-    assert lines["EP, maximum"].count("**") == 16
-    assert "1.0030" in lines["largest R̂"]
-
-
-def test_text_of_the_product_stays_within_it(html, markdown):
-    for text in (html, markdown):
-        assert not re.search(r"/work|issue|agent|pypi", text, flags=re.IGNORECASE)
-
-
-# Parts of a run
+# Less than a full run
 
 
 def test_without_rows_the_page_says_so(tmp_path):
-    page = write(tmp_path, ["budget"]).read_text(encoding="utf-8")
+    page, _ = draw(tmp_path, [], ["budget"])
     assert page.count("No rows yet") == 2
-    assert {"budget"} <= Checked(page).ids
+    assert "budget" in Checked(page).ids
     assert "pmlb" not in Checked(page).ids
 
 
 def test_only_what_was_run_is_shown(tmp_path):
-    page, text = few(tmp_path)
+    page, text = draw_few(tmp_path)
     assert {"artificial", "profiles"} <= Checked(page).ids
     assert not {"pmlb", "crowd", "mcmc"} & Checked(page).ids
-    assert "noise 0.2: 5D<br>1 of 10 sets, 2 splits" in text
+    assert "noise 0.2: 5D<br><small>1 of 10 sets, 2 splits" in text
     assert "20D" not in section(text, "Group 1: Artificial data sets")
+    (tmp_path / "rows.jsonl").unlink()
+    write(tmp_path, [])
+    assert not list((tmp_path / "figures").iterdir())  # of rows that are gone
 
 
 def test_pages_are_repeatable(tmp_path):
-    write_rows(tmp_path, make_sensitivity(np.random.default_rng(0)))
-    first = write(tmp_path, ["sensitivity"]).read_bytes()
-    assert write(tmp_path, ["sensitivity"]).read_bytes() == first
+    rows = [r for r in documented_rows() if r["experiment"] == "sensitivity" and r["noise"] == 0.4]
+    page, _ = draw(tmp_path, rows)
+    assert "figure-sensitivity_high" in Checked(page).ids
+    assert "figure-sensitivity_low" not in Checked(page).ids
+    assert draw(tmp_path, rows)[0] == page
 
 
 def test_one_split_has_no_interval(tmp_path):
-    _, text = few(tmp_path, groups=("pmlb",), runs=1)
+    _, text = draw_few(tmp_path, problems=("splice", "diabetes"), seeds=(0,))
     assert "±" not in section(text, "Group 2: Penn Machine Learning Benchmarks")
     assert "Differences from the paper" not in text.split("## How to read")[0]
 
 
 def test_failed_cells_are_listed_and_left_out(tmp_path):
     def change(row):
-        if (row.method, row.mode, row.column, row.noise) == ("xgb", "stacked", "2D", 0.4):
-            return replace(row, roc_auc=None, log_loss=None, error="ValueError: a | b <c>")
+        method, where = (row["method"], row["mode"]), (row["problem"], row["noise"], row["seed"])
+        if method == ("xgb", "stacked") and (row["column"], row["noise"]) == ("2D", 0.4):
+            row |= {"roc_auc": None, "error": "ValueError: a | b <c> `d` [e](f)"}
+        if (method[0], where) == ("polyfid", ("df_0", 0.2, 2)):
+            row |= {"roc_auc": None}
         return row
 
-    page, text = few(tmp_path, change)
+    page, text = draw_few(tmp_path, change)
     Checked(page)
-    line = next(x for x in text.splitlines() if x.startswith("| S xgb |") and "failed" in x)
-    assert "failed (0.914)" in line
-    assert "4 of 168 rows hold an error" in text
-    assert r"ValueError: a \| b <c>" in text
-    assert "ValueError: a | b &lt;c&gt;" in page
+    group = "Group 1: Artificial data sets"
+    stacked = table_line(text, group, "S xgb")
+    assert any(cell.startswith("failed<br><small>(0.914)") for cell in stacked)
+    assert "<small>3 splits" in table_line(text, group, "polyfid")[0]
+    assert "5 of 168 rows hold an error" in text
+    assert r"ValueError: a \| b \<c\>" in text
+    assert "ValueError: a | b &lt;c&gt; `d` [e](f)" in page
 
 
-def test_a_cell_with_fewer_splits_says_how_many(tmp_path):
+def test_made_sets_and_fits_that_did_not_converge_are_named(tmp_path):
     def change(row):
-        bad = (row.method, row.problem, row.noise, row.seed) == ("polyfid", "df_0", 0.2, 2)
-        return replace(row, roc_auc=None, error="ValueError: no") if bad else row
+        made = row["problem"].replace("df", "made")
+        return row | {"problem": made, "converged": row["method"] != "mfgpc"}
 
-    _, text = few(tmp_path, change)
-    table = section(text, "Group 1: Artificial data sets")
-    line = next(x for x in table.splitlines() if x.startswith("| polyfid |"))
-    assert "<br>3 splits" in line.split(" | ")[1]
-
-
-def test_sets_that_stand_in_are_said_to(tmp_path):
-    _, text = few(tmp_path, lambda row: replace(row, problem=row.problem.replace("df", "made")))
-    assert "2D<br>2 made sets, 4 splits" in text
-    assert "3 sets made by the paper's recipe (made_0–1, made_10) stand in" in text
-
-
-def test_fits_that_did_not_converge_are_counted(tmp_path):
-    _, text = few(tmp_path, lambda row: replace(row, converged=row.method != "mfgpc"))
+    _, text = draw_few(tmp_path, change)
+    assert "2D<br><small>2 made sets, 4 splits" in text
+    assert "3 sets made by the paper's recipe (made_0–1, made_10) are used instead" in text
     assert "12 fits did not converge (mfgpc multi 12)" in text
 
 
-def test_a_single_method_is_shown(tmp_path):
-    what = {"experiment": "pmlb", "column": "splice", "problem": "splice", "noise": 0.2}
-    write_rows(tmp_path, [Row(**what, method="gpc", mode="trusted", seed=0, roc_auc=0.9)])
-    page = write(tmp_path, ["pmlb"]).read_text(encoding="utf-8")
-    assert "splice" in page
+@pytest.mark.parametrize(
+    "one", [row(), row(experiment="crowd", column="music_genre", noise=None, method="majority")]
+)
+def test_a_single_row_is_shown(tmp_path, one):
+    page, _ = draw(tmp_path, [one])
+    assert one["column"].replace("_", " ") in page
     Checked(page)
-
-
-def test_only_majority_class_is_no_reason_to_fail(tmp_path):
-    what = {"experiment": "crowd", "column": "music_genre", "problem": "music_genre:jazz"}
-    write_rows(tmp_path, [Row(**what, method="majority", mode="trusted", seed=0, roc_auc=0.5)])
-    Checked(write(tmp_path, ["crowd"]).read_text(encoding="utf-8"))
-
-
-def test_sensitivity_of_one_noise(tmp_path):
-    rows = [row for row in make_sensitivity(np.random.default_rng(0)) if row.noise == 0.4]
-    write_rows(tmp_path, rows)
-    ids = Checked(write(tmp_path, ["sensitivity"]).read_text(encoding="utf-8")).ids
-    assert "figure-sensitivity_high" in ids
-    assert "figure-sensitivity_low" not in ids
-
-
-def test_figures_of_rows_that_are_gone_go_too(tmp_path):
-    few(tmp_path)
-    assert (tmp_path / "figures" / "profiles.png").exists()
-    (tmp_path / "rows.csv").unlink()
-    write(tmp_path, [])
-    assert not list((tmp_path / "figures").iterdir())
-
-
-def test_nothing_empty_is_bold(markdown, html):
-    assert "****" not in markdown
-    assert "<b></b>" not in html

@@ -20,7 +20,6 @@ from polyfid.cli.inspect import inspect
 from polyfid.cli.options import flat
 from polyfid.cli.predict import predict
 from polyfid.cli.report import report
-from polyfid.cli.reproduce import reproduce
 
 app = typer.Typer(
     name="polyfid",
@@ -48,5 +47,5 @@ def polyfid(
     """Classifiers from labels of unequal trust."""
 
 
-for _verb in (demo, check, fit, predict, evaluate, report, inspect, convert, reproduce):
+for _verb in (demo, check, fit, predict, evaluate, report, inspect, convert):
     app.command()(flat(verb(_verb)))

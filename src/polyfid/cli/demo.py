@@ -27,7 +27,7 @@ def demo(
     """Make tables, a model, predictions and a report from built-in data, in one folder."""
     from sklearn.metrics import log_loss, roc_auc_score
 
-    from polyfid.demo import N_EXPERIMENTS, N_SIMULATIONS, tables
+    from polyfid.datasets import N_EXPERIMENTS, N_SIMULATIONS, make_welding
     from polyfid.report import write_report
     from polyfid.tables import Roles, read_labelled, write_table
 
@@ -36,7 +36,7 @@ def demo(
         f"Which seams of a welding process are sound? There are {N_EXPERIMENTS} experiments, and "
         f"{N_SIMULATIONS} simulations that are sometimes wrong."
     )
-    made = tables(fitting.seed)
+    made = make_welding(fitting.seed)
     out.mkdir(parents=True, exist_ok=True)
     files = {name: out / f"{name}.csv" for name in ("simulation", "experiment", "new")}
     for name, file in files.items():

@@ -1,0 +1,97 @@
+"""The experiments by name, and the cells that each consists of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from experiments import budget, mcmc, problems, sensitivity
+from experiments.cells import Cell, interleave
+from experiments.methods import METHODS, SplitCell
+from experiments.problems import Problem, usable_seeds
+
+
+def split_cells(sources: Sequence[Problem], runs: int | None = None) -> list[Cell]:
+    """All methods on the splits of some problems: the first split of each problem first."""
+    seeds = {s: usable_seeds([s], s.runs if runs is None else runs) for s in sources}
+    return [
+        SplitCell.of(source, method=method, mode=mode, seed=seeds[source][run])
+        for run in range(max(map(len, seeds.values()), default=0))
+        for source in sources
+        for (method, mode), entry in METHODS.items()
+        if run < len(seeds[source]) and (source.experiment == "crowd" or not entry.crowd_only)
+    ]
+
+
+#: Lists the cells of an experiment for a data directory, a number of runs, and whether to be quick.
+Lister = Callable[[str | None, int | None, bool], list[Cell]]
+
+
+def _group(
+    make: Callable[..., list[Problem]], data_home: str | None, runs: int | None, quick: bool
+) -> list[Cell]:
+    return split_cells(make(data_home, quick=quick), 1 if quick and runs is None else runs)
+
+
+def _all_groups(data_home: str | None, runs: int | None, quick: bool) -> list[Cell]:
+    return interleave([EXPERIMENTS[name].cells(data_home, runs, quick) for name in GROUPS])
+
+
+class Experiment(NamedTuple):
+    """One experiment of the paper: its cells, and packages that it needs besides the usual ones."""
+
+    cells: Lister
+    needs: tuple[str, ...] = ()
+    extra: str = "experiments"
+
+
+GROUPS = ("artificial", "pmlb", "crowd")
+EXPERIMENTS = {
+    "artificial": Experiment(partial(_group, problems.artificial), ("xgboost",)),
+    "pmlb": Experiment(partial(_group, problems.pmlb), ("xgboost",)),
+    "crowd": Experiment(partial(_group, problems.crowd), ("xgboost",)),
+    "mcmc": Experiment(mcmc.cells, ("numpyro",), "experiments,mcmc"),
+    "profiles": Experiment(_all_groups, ("xgboost",)),
+    "budget": Experiment(budget.cells),
+    "sensitivity": Experiment(sensitivity.cells),
+}
+
+
+def cells_of(
+    names: Iterable[str],
+    data_home: str | None = None,
+    *,
+    runs: int | None = None,
+    quick: bool = False,
+) -> list[Cell]:
+    """The cells of some experiments, in an order in which all of them progress evenly.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Of `EXPERIMENTS`.
+    data_home : str, optional
+        The data directory; see `experiments.data`.
+    runs : int, optional
+        Splits per problem, in place of each experiment's own number.
+    quick : bool, default=False
+        A small selection with something for every table and figure.
+
+    Returns
+    -------
+    list of Cell
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from experiments.catalogue import cells_of
+    >>> with tempfile.TemporaryDirectory() as empty:
+    ...     cells = cells_of(["artificial"], empty, quick=True)
+    >>> cells[0].problem, {cell.seed for cell in cells}
+    ('made_0', {0})
+    """
+    names = list(dict.fromkeys(names))
+    if set(GROUPS) <= set(names):  # profiles consist of the same cells
+        names = [name for name in names if name != "profiles"]
+    return interleave([EXPERIMENTS[name].cells(data_home, runs, quick) for name in names])

@@ -1,0 +1,292 @@
+"""Loaders of the paper's data sets.
+
+A file is looked for in the data directory, then among earlier downloads, then at its public address
+(``upstream.csv``). The data directory is given by ``data_home`` (on the command line ``--data``) or
+by the environment variable ``POLYFID_DATA``.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import os
+import re
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.utils import Bunch
+
+Home = str | os.PathLike[str] | None
+
+#: The PMLB sets in the order of the paper's tables, and the class that counts as positive.
+PMLB = {
+    "diabetes": 2,
+    "german": 1,
+    "satimage": 1,
+    "mushroom": 1,
+    "splice": 0,
+    "spambase": 1,
+    "hypothyroid": 1,
+    "waveform-40": 0,
+}
+ONE_HOT = frozenset({"splice", "mushroom"})  # their codes have no order
+
+ENDINGS = (".csv.gz", ".csv", ".tsv.gz", ".tsv")
+
+#: Upstream names of files that are called otherwise here.
+UPSTREAM_NAMES = {
+    "crowd/music_genre_items": "music_genre_gold",
+    "crowd/music_genre_answers": "music_genre_mturk",
+}
+
+#: Where to get the files that cannot be downloaded automatically.
+SOURCES = {
+    "music_genre": (
+        "; music_genre_gold.csv, music_genre_mturk.csv and music_genre_test.csv are in data/Music "
+        "of https://github.com/shahanaibrahimosu/end-to-end-crowdsourcing"
+    ),
+    "sentiment_polarity": (
+        ". The original features are not public: the directory must have an LSA of the sentences"
+    ),
+}
+
+
+class DatasetNotFound(FileNotFoundError):  # noqa: N818
+    """A file of a data set is neither in the data directory nor at its public address."""
+
+
+def load_artificial(i: int, *, data_home: Home = None) -> Bunch:
+    """One of the paper's 40 artificial sets: 5000 rows of 2, 5, 10 or 20 features in (0, 1).
+
+    Labels are signs of latent Gaussian processes (github.com/user525/mfgpc, no licence stated).
+    df_16 to df_19 are the same file. df_21 has 98 % positive labels, and its noisy labels 0.3, 0.4
+    and 0.5 are equal (26 % wrong); df_3 and df_26 have equal noisy labels 0.4 and 0.5. Noisy labels
+    0.0 are not free of noise (0.4 % to 5 % wrong).
+
+    Sets 0–9 have 2 features, 10–19 have 5, 20–29 have 10, 30–39 have 20. The file is
+    ``artificial/df_0.csv.gz`` (or ``df_0.csv``) and so on.
+
+    Returns
+    -------
+    Bunch
+        ``data`` (5000, d), ``target`` the true labels 0/1, ``noisy`` a dict of cheap labels 0/1 by
+        their nominal share of wrong ones (0.0, 0.1, …, 0.5).
+    """
+    table, path = _read(f"artificial/df_{i}", data_home)
+    features = [name for name in map(str, table) if name.startswith("feature_")]
+    noisy = [
+        name for name in map(str, table) if "get_noisy_" in name
+    ]  # upstream lost a letter: taget_noisy
+    return Bunch(
+        data=_numbers(table, features, path),
+        target=_numbers(table, [_column(table, path, "target_gold")], path)[:, 0].astype(np.intp),
+        noisy={
+            float(name.rpartition("_")[2]): _numbers(table, [name], path)[:, 0].astype(np.intp)
+            for name in noisy
+        },
+    )
+
+
+def available_artificial(data_home: Home = None) -> list[int]:
+    """Numbers of the artificial sets in the data directory; nothing is downloaded."""
+    home = _directory(data_home)
+    if home is None:
+        return []
+    endings = "|".join(map(re.escape, ENDINGS))
+    files = [*home.glob("df_*"), *home.glob("artificial/df_*")]
+    matches = (re.fullmatch(rf"df_(\d+)({endings})", path.name) for path in files)
+    return sorted({int(match[1]) for match in matches if match})
+
+
+def load_pmlb(name: str, *, data_home: Home = None) -> Bunch:
+    """One of the eight sets of the Penn Machine Learning Benchmarks that the paper uses.
+
+    Revision d8b0e551 of 2017 (github.com/EpistasisLab/pmlb, MIT licence; data from UCI and OpenML).
+    Integer codes are label encodings of each column; splice and mushroom, whose codes have no
+    order, are one-hot encoded here. Rows that repeat: 285 in splice, 391 in spambase, 77 in
+    hypothyroid. In hypothyroid, continuous columns are codes in the order of strings ("1", "10",
+    "11", …, "4", "40"), and the positive class is the majority, healthy people.
+
+    ``name`` is one of `PMLB`, the file ``pmlb/NAME.csv.gz`` (or ``NAME.tsv.gz``).
+
+    Returns
+    -------
+    Bunch
+        ``data`` (n, d) and ``target`` (n,), 1 for the paper's positive class and 0 for all others.
+    """
+    if name not in PMLB:
+        raise ValueError(f"name must be one of {', '.join(PMLB)}; got {name!r}")
+    table, path = _read(f"pmlb/{name}", data_home)
+    target = _column(table, path, "target")
+    X = _numbers(table, [name for name in map(str, table) if name != target], path)
+    y = _numbers(table, [target], path)[:, 0]
+    if name in ONE_HOT:
+        X = np.hstack([x[:, None] == np.unique(x) for x in X.T]).astype(float)
+    return Bunch(data=X, target=(y == PMLB[name]).astype(np.intp))
+
+
+def load_music_genre(*, data_home: Home = None) -> Bunch:
+    """Songs of ten genres, each labelled by a few of 44 crowd workers.
+
+    Rodrigues, Pereira and Ribeiro, "Gaussian Process Classification and Active Learning with
+    Multiple Annotators", 2014; songs of GTZAN. 700 songs have 2945 answers, 1 to 7 per song; single
+    answers are right in 56 % of cases, majority votes in 79 %, and 27 % of the votes are tied.
+
+    The files are ``crowd/music_genre_items.csv.gz`` and ``…_answers.csv.gz``, or the
+    ``music_genre_gold.csv`` and ``…_mturk.csv`` they come from.
+
+    Returns
+    -------
+    Bunch
+        ``data`` (700, 124), ``target`` the true genre of each song, ``id`` the file name of each
+        song, ``answers`` a Bunch of ``task`` (row of the song), ``worker`` and ``label``, one entry
+        per answer.
+    """
+    return _crowd("music_genre", data_home)
+
+
+def load_sentiment_polarity(*, data_home: Home = None) -> Bunch:
+    """Sentences from film reviews, each judged by a few of 203 crowd workers.
+
+    Answers as in `load_music_genre`, to sentences of Pang and Lee, 2005. 4999 sentences have 27746
+    answers; single answers are right in 79 % of cases, majority votes in 88 %, and 4 % of the votes
+    are tied. The 1200 LSA features are not the original ones: they were recomputed from all 10433
+    sentences (stems, tf-idf, truncated singular value decomposition, in order of falling singular
+    values). The files are ``crowd/sentiment_polarity_items.csv.gz`` and ``…_answers.csv.gz``.
+
+    Returns
+    -------
+    Bunch
+        ``data`` (4999, 1200), ``target`` 1 for a positive sentence and 0 for a negative one,
+        ``id``, ``answers`` as in `load_music_genre`.
+    """
+    rows = _crowd("sentiment_polarity", data_home)
+    rows.target, rows.answers.label = (y.astype(np.intp) for y in (rows.target, rows.answers.label))
+    return rows
+
+
+def _crowd(name: str, data_home: Home) -> Bunch:
+    """Tasks with features and true labels, and the answers of workers to them."""
+    items, path = _read(f"crowd/{name}_items", data_home)
+    label = _column(items, path, "target", "class")
+    ids = items[_column(items, path, "id")].tolist()
+    features = [name for name in map(str, items) if name not in ("id", label)]
+    given, its_path = _read(f"crowd/{name}_answers", data_home)
+    tasks = given[_column(given, its_path, "id")]
+    unknown = sorted(set(tasks) - set(ids))
+    if unknown:
+        raise ValueError(
+            f"{its_path} has answers to {unknown[0]!r}, which is not a task of {path}; "
+            "get both files from one place"
+        )
+    workers = given[_column(given, its_path, "annotator")]
+    return Bunch(
+        data=_numbers(items, features, path),
+        target=_strings(items[label]),
+        id=_strings(items["id"]),
+        answers=Bunch(
+            task=tasks.map({task: row for row, task in enumerate(ids)}).to_numpy(np.intp),
+            worker=pd.factorize(workers)[0],
+            label=_strings(given[_column(given, its_path, "label", "class")]),
+        ),
+    )
+
+
+def _read(name: str, data_home: Home) -> tuple[pd.DataFrame, Path]:
+    """Find and read a file such as "pmlb/diabetes", compressed or not."""
+    path = _find(name, data_home)
+    open_it = gzip.open if path.suffix == ".gz" else open
+    text = dict.fromkeys(("id", "annotator", "label", "class"), str)
+    try:
+        with open_it(path, "rt", encoding="utf-8") as file:
+            separator = "\t" if "\t" in file.readline() else ","
+            file.seek(0)
+            table = pd.read_csv(file, sep=separator, dtype=text)
+    except (EOFError, ValueError, zlib.error, gzip.BadGzipFile) as error:
+        raise ValueError(f"{path} is damaged, get it again: {error}") from None
+    if table.isna().to_numpy().any():
+        raise ValueError(f"{path} is damaged, get it again: it has lines that are cut short")
+    return table, path
+
+
+def _column(table: pd.DataFrame, path: Path, *names: str) -> str:
+    """The first of these columns that the table has."""
+    for name in names:
+        if name in table:
+            return name
+    raise ValueError(
+        f"{path} has no column {' or '.join(names)}, only {', '.join(table.columns[:5])}…; "
+        "its content does not fit its name, get the right file"
+    )
+
+
+def _numbers(table: pd.DataFrame, columns: Sequence[str], path: Path) -> NDArray[np.float64]:
+    try:
+        return table[columns].to_numpy(dtype=float)
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged, get it again: {error}") from None
+
+
+def _strings(column: pd.Series) -> NDArray[np.str_]:
+    return column.to_numpy(dtype=np.str_)
+
+
+def _find(name: str, data_home: Home) -> Path:
+    """The file in the data directory, else in the cache of downloads, else downloaded into it."""
+    home = _directory(data_home)
+    folder, base = name.split("/")
+    if home is not None:
+        for place in (home / folder, home):
+            for stem in (base, UPSTREAM_NAMES.get(name, base)):
+                for ending in ENDINGS:
+                    path = place / (stem + ending)
+                    if path.is_file():
+                        return path
+    where = "no data directory is given" if home is None else f"it is not in {home}"
+    problem = f"{name}.csv.gz was not found: {where}"
+    remedy = "Name a directory that has it with --data (data_home) or POLYFID_DATA"
+    upstream = _upstream().get(name)
+    if upstream is None:
+        source = next((SOURCES[s] for s in SOURCES if base.startswith(s)), "")
+        raise DatasetNotFound(f"{problem}, and it has no public address. {remedy}{source}")
+    url, sha256 = upstream
+    try:
+        import pooch
+    except ImportError:
+        raise DatasetNotFound(
+            f"{problem}, and pooch, which would download it, is not installed: pip install pooch. "
+            f"Or get {url} in another way. {remedy}"
+        ) from None
+    cache = Path(pooch.os_cache("polyfid")) / folder
+    try:  # pooch checks the hash, also that of a file in the cache
+        return Path(pooch.retrieve(url, f"sha256:{sha256}", url.rpartition("/")[2], cache))
+    except OSError as error:
+        raise DatasetNotFound(
+            f"{problem}, and {url} could not be downloaded into {cache}. Try again later, or get "
+            f"it in another way. {remedy}. The reason: {error}"
+        ) from error
+
+
+def _directory(data_home: Home) -> Path | None:
+    """The data directory, if one is given."""
+    what = "POLYFID_DATA" if data_home is None else "data_home"
+    given = os.environ.get("POLYFID_DATA") if data_home is None else data_home
+    if not given:
+        return None
+    home = Path(given).expanduser()
+    if not home.is_dir():
+        raise DatasetNotFound(
+            f"{what} must be a directory, got {str(given)!r}, which is not one; correct it, or "
+            "leave it out to download what has a public address"
+        )
+    return home
+
+
+def _upstream() -> dict[str, tuple[str, str]]:
+    """Public address and sha256 of the files that have them."""
+    with (Path(__file__).parent / "upstream.csv").open(newline="") as lines:
+        return {row["name"]: (row["url"], row["sha256"]) for row in csv.DictReader(lines)}

@@ -1,0 +1,227 @@
+"""Figures of the three groups: means beside the paper's, differences from it, profiles."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from experiments.averages import Mean
+from experiments.figures.style import (
+    COLOURS,
+    DASHES,
+    FIELD,
+    GRID,
+    INK,
+    MARKERS,
+    MUTED,
+    grid_of,
+    legend_below,
+)
+from experiments.paper import CLOSE, THEIRS, Column, Method, label, published
+from experiments.results import Results
+
+#: Methods that may lie far below the rest and do not widen an axis.
+_FAR = {("majority", "trusted"), ("hetmogp", "published")}
+
+
+def colour(method: Method) -> str:
+    """The colour of the family; grey for an unknown one."""
+    return COLOURS.get(method[0], MUTED)
+
+
+def dots(results: Results, group: str, noise: float | None = None) -> Figure | None:
+    """ROC AUC of every method, ours and the paper's; one panel per column."""
+    columns = [c for c in results.columns if c.group == group and noise in (None, c.noise)]
+    means = {c: {m: v for m, v in results.means("roc_auc")[c].items() if v.n} for c in columns}
+    methods = [m for m in results.methods if m[0] != "majority"]
+    methods = [m for m in methods if any(m in means[c] for c in columns)]
+    if not methods:
+        return None
+    # One line of panels per noise, as far as they fit.
+    n_columns = min(4, max(Counter(column.noise for column in columns).values()))
+    n_rows = math.ceil(len(columns) / n_columns)
+    height = n_rows * (0.165 * len(methods) + 0.55) + 0.35
+    figure, axes = grid_of(n_rows, n_columns, height, sharey=True)
+    clipped = False
+    for ax, column in zip(axes, columns, strict=False):
+        clipped |= _dots(ax, column, means[column], methods)
+        ax.set_title(str(column) if noise is None else column.label)
+    for ax in axes[len(columns) :]:
+        ax.set_axis_off()
+    axes[0].set_yticks(range(len(methods)), [label(m) for m in methods])
+    axes[0].set_ylim(len(methods) - 0.4, -0.6)
+    for ax in axes[: len(columns)][-n_columns:]:
+        ax.set_xlabel("ROC AUC")
+    bars = any(math.isfinite(mean.half) for some in means.values() for mean in some.values())
+    handles = {
+        "ours, 95 % interval" if bars else "ours": Line2D(
+            [], [], marker="o", ls="-" if bars else "", color=MUTED, markersize=4
+        ),
+        "the paper": Line2D([], [], marker="D", ls="", color=INK, mfc="none", ms=4.5, mew=0.8),
+        f"within {CLOSE} of our best": Line2D([], [], lw=6, color=GRID),
+    }
+    if clipped:
+        handles["further left"] = Line2D([], [], marker="<", ls="", color=MUTED, markersize=4)
+    legend_below(figure, handles, 4)
+    return figure
+
+
+def _dots(ax: Axes, column: Column, means: dict[Method, Mean], methods: Sequence[Method]) -> bool:
+    """Draw a panel; whether a method is further left than the panel reaches."""
+    ours = np.array([means[m].mean if m in means else math.nan for m in methods])
+    half = np.array([means[m].half if m in means else math.nan for m in methods])
+    theirs = np.array([published(column, m) for m in methods])
+    near = np.array([m not in _FAR for m in methods])
+    near = near if near.any() else ~near
+    low, high = _range(ours[near], theirs[near], half[near])
+    best = np.nanmax(ours)
+    ax.axvspan(best - CLOSE, best, color=GRID, alpha=0.55, lw=0, zorder=0)
+    style: dict[str, Any] = {"zorder": 3, "clip_on": False}
+    at = np.arange(len(methods))
+    size = np.where([m[0] == "polyfid" for m in methods], 25, 16)
+    shade = np.array([colour(m) for m in methods])
+    here = theirs >= low
+    ax.scatter(theirs[here], at[here], s=18, marker="D", fc="none", ec=INK, lw=0.7, **style)
+    for marker, some in (("o", ours >= low), ("<", ours < low)):
+        x = np.maximum(ours[some], low)
+        ax.scatter(x, at[some], s=size[some], marker=marker, c=shade[some], lw=0, **style)
+    bars = (ours >= low) & np.isfinite(half)
+    ends = np.clip([ours - half, ours + half], low, high)[:, bars]
+    ax.hlines(at[bars], *ends, color=shade[bars], lw=1.3, zorder=2)
+    ax.set_xlim(low, high)
+    ax.xaxis.set_major_locator(MaxNLocator(3, steps=[1, 2, 5, 10], min_n_ticks=2))
+    ax.tick_params(axis="y", length=0)
+    ax.spines["left"].set_visible(False)
+    return bool((ours < low).any())
+
+
+def _range(ours: Any, theirs: Any, half: Any) -> tuple[float, float]:
+    """What an axis shows: all figures and their intervals."""
+    figures = np.concatenate([ours, theirs])
+    low, high = np.nanmin(figures), np.nanmax(figures)
+    # The interval of two values may be wider than all the rest: it is cut then.
+    room = 0.5 * (high - low)
+    ends = np.concatenate([ours - half, ours + half, figures])
+    bottom, top = max(np.nanmin(ends), low - room), min(np.nanmax(ends), high + room)
+    margin = max(0.05 * (top - bottom), 0.002)
+    return bottom - margin, min(top + margin, 1.002)
+
+
+def agreement(results: Results) -> Figure | None:
+    """Our ROC AUC minus the paper's, for every mean that both have."""
+    means = results.means("roc_auc")
+    cells = [
+        (column, method, means[column][method], published(column, method))
+        for column in means
+        for method in results.methods
+        if method in means[column] and means[column][method].n
+    ]
+    cells = [cell for cell in cells if math.isfinite(cell[-1])]
+    if not cells:
+        return None
+    groups = list(dict.fromkeys(column.group for column, *_ in cells))
+    figure, axes = grid_of(1, len(groups), 3.0, sharey=True)
+    shapes = {"trusted": "o", "concatenated": "s", "stacked": "^"}
+    for ax, group in zip(axes, groups, strict=True):
+        ax.axhline(0, color=INK, lw=0.8)
+        for column, method, mean, theirs in cells:
+            if column.group == group:
+                gap, shade = mean.mean - theirs, colour(method)
+                ends = gap - mean.half, gap + mean.half
+                ax.vlines(theirs, *ends, color=shade, lw=0.8, alpha=0.45, zorder=1)
+                marker = shapes.get(method[1], "D")
+                ax.scatter(theirs, gap, 20, marker=marker, color=shade, ec=FIELD, lw=0.4, zorder=2)
+        ax.set_title(group)
+        ax.set_xlabel("the paper's ROC AUC")
+    axes[0].set_ylabel("ours minus the paper's")
+    # The interval of two values may reach far beyond all figures: it is cut then.
+    gaps = np.abs([mean.mean - theirs for *_, mean, theirs in cells])
+    ends = gaps + np.nan_to_num([mean.half for *_, mean, _ in cells])
+    limit = 1.05 * max(min(ends.max(), 2.0 * gaps.max()), 0.01)
+    axes[0].set_ylim(-limit, limit)
+    families = dict.fromkeys(method[0] for _, method, *_ in cells)
+    handles = {
+        label(THEIRS) if name == THEIRS[0] else name: Line2D(
+            [], [], lw=4, color=COLOURS.get(name, MUTED)
+        )
+        for name in families
+    }
+    marks = {"o": "trusted only", "s": "concatenated", "^": "stacked", "D": "other"}
+    handles |= {t: Line2D([], [], ls="", marker=mark, color=MUTED) for mark, t in marks.items()}
+    legend_below(figure, handles, 5, handlelength=1.6)
+    return figure
+
+
+#: Panels of the profiles: title, group, noise, column.
+_PANELS: tuple[tuple[str, str, float | None, str], ...] = (
+    ("artificial, noise 0.2", "artificial", 0.2, ""),
+    ("artificial, noise 0.4", "artificial", 0.4, ""),
+    ("music genre", "crowd", None, "music_genre"),
+    ("PMLB, noise 0.2", "pmlb", 0.2, ""),
+    ("PMLB, noise 0.4", "pmlb", 0.4, ""),
+    ("sentiment polarity", "crowd", None, "sentiment_polarity"),
+)
+
+
+def profiles(results: Results) -> Figure | None:
+    """Share of tests with a ROC AUC above a threshold, in the paper's line styles."""
+    panels = {}
+    for title, group, noise, column in _PANELS:
+        rows = results.of(group)
+        rows = rows[rows["noise"].eq(noise) if noise else rows["column"].eq(column)]
+        if len(rows):
+            by_method = rows.groupby(["method", "mode"])["roc_auc"]
+            panels[title] = {key: np.sort(values) for key, values in by_method}
+    if not panels:
+        return None
+    n_columns = min(3, len(panels))
+    n_rows = math.ceil(len(panels) / n_columns)
+    figure, axes = grid_of(n_rows, n_columns, 2.25 * n_rows + 1.0, sharey=True)
+    lines: dict[str, Line2D] = {}
+    for i, (ax, (title, values)) in enumerate(zip(axes, panels.items(), strict=False)):
+        near = [v for method, v in values.items() if method not in _FAR] or list(values.values())
+        shown = np.concatenate(near)
+        low, high = np.floor(shown.min() * 20) / 20, np.ceil(shown.max() * 20) / 20
+        grid = np.linspace(low, max(high, low + 0.05), 301)
+        for k, method in enumerate(results.methods):
+            if method in values:
+                own = values[method]
+                share = 1.0 - np.searchsorted(own, grid, side="right") / len(own)
+                (line,) = ax.plot(grid, share, **_line_style(method, k))
+                lines.setdefault(label(method), line)
+        n = max(map(len, values.values()))
+        ax.set_title(f"{title} ({n} test{'s' * (n != 1)})")
+        ax.set(xlim=(grid[0], grid[-1]), ylim=(-0.02, 1.03))
+        ax.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
+        if i + n_columns >= len(panels):
+            ax.set_xlabel("threshold")
+        if i % n_columns == 0:
+            ax.set_ylabel("share of tests above")
+    for ax in axes[len(panels) :]:
+        ax.set_axis_off()
+    order = [label(method) for method in results.methods if label(method) in lines]
+    legend_below(figure, {name: lines[name] for name in order}, 5)
+    return figure
+
+
+def _line_style(method: Method, k: int) -> dict[str, Any]:
+    name, mode = method
+    strength = {"polyfid": 2, "mfgpc": 1}.get(name, 0)
+    return {
+        "color": colour(method),
+        "ls": "-" if name == "majority" else DASHES.get(mode, "-"),
+        "lw": (1.1, 1.6, 2.6)[strength],
+        "marker": MARKERS.get(name, ""),
+        "markevery": (11 * k % 60, 60),  # not where other lines have theirs
+        "ms": 3.2,
+        "mfc": FIELD if mode == "tuned" else colour(method),
+        "zorder": 2 + strength,
+    }

@@ -1,0 +1,325 @@
+"""Approximate inference against sampling: how far its probabilities are from the exact ones.
+
+Hyper-parameters are tuned once and kept. With them the posterior of the latent values z at the
+rows, N(z | 0, K) prod_i sigmoid(y_i z_i), is sampled by NUTS (Hoffman and Gelman, 2014), and the
+resulting probabilities are compared with those of Laplace, EP and variational inference.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cholesky, solve_triangular
+from scipy.special import expit
+from sklearn.preprocessing import StandardScaler
+
+from experiments import problems
+from experiments.cells import Cell, Row, scores
+from experiments.methods import RESTARTS, SplitCell
+from experiments.problems import Split, usable_seeds
+from polyfid import MultiFidelityClassifier
+
+Array = NDArray[np.float64]
+
+SCHEMES = ("laplace", "ep", "variational")
+NOISE = 0.2
+N_SHOWN = 400  # test rows of a task whose probabilities are kept for the figure
+
+N_CHAINS, N_WARMUP, N_DRAWS = 4, 300, 5000
+#: At most 2^3 - 1 steps per transition: about half an orbit in the coordinates used.
+MAX_TREE_DEPTH = 3
+TARGET_ACCEPTANCE = 0.65
+
+R_HAT_LIMIT, ESS_LIMIT = 1.01, 400.0  # limits of a converged run
+N_BATCHES = 5  # per chain; their means give the Monte-Carlo error
+N_NODES = 256  # of the table of E sigmoid; interpolation is off by less than 1e-4
+BLOCK = 256  # test rows at a time
+JITTER = 1e-9  # relative to the mean prior variance; keeps the Cholesky factor of K finite
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """Draws from the posterior of the latent values at the rows.
+
+    Attributes
+    ----------
+    white : array of shape (n_chains, n_draws, n)
+        Whitened latent values: z = root white.
+    root : array of shape (n, n)
+        Lower triangular, K = root root^T.
+    n_divergent : int
+        Transitions whose numerical trajectory diverged from the exact one.
+    """
+
+    white: Array
+    root: Array
+    n_divergent: int
+
+    @property
+    def latent(self) -> Array:
+        """Latent values at the rows, (n_chains, n_draws, n)."""
+        return np.asarray(self.white @ self.root.T)
+
+
+def sample(K: Array, y: Array, mode: Array, *, n_draws: int = N_DRAWS, seed: int = 0) -> Draws:
+    """Sample the posterior N(z | 0, K) prod_i sigmoid(y_i z_i) by NUTS, in double precision.
+
+    With z = L e, K = L L^T, the prior of e is N(0, I). NUTS moves in coordinates u,
+    e = e_0 + Q (1 + lambda)^(-1/2) u, where e_0 is the mode, L^T W L = Q lambda Q^T and W holds
+    the curvatures of the log-likelihood there. The posterior of u is nearly N(0, I) for any K, so
+    that no mass matrix has to be tuned; a change of variables alters nothing else.
+
+    Parameters
+    ----------
+    K : array of shape (n, n)
+        Prior covariance of the latent values.
+    y : array of shape (n,)
+        Labels -1 and +1.
+    mode : array of shape (n,)
+        The mode of the posterior, from Laplace's method. It need not be exact.
+    n_draws : int
+        Draws per chain.
+    seed : int
+        Seed of the sampler.
+
+    Returns
+    -------
+    Draws
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from experiments.mcmc import sample
+    >>> draws = sample(np.eye(2), np.array([1.0, -1.0]), np.zeros(2))  # doctest: +SKIP
+    >>> draws.latent.mean(axis=(0, 1)).round(1)  # doctest: +SKIP
+    array([ 0.4, -0.4])
+    """
+    import jax
+    from jax import numpy as jnp
+    from numpyro.infer import MCMC, NUTS
+
+    L = cholesky(K + JITTER * np.mean(np.diag(K)) * np.eye(len(K)), lower=True)
+    curvature = expit(mode) * expit(-mode)
+    eigenvalues, Q = np.linalg.eigh(L.T @ (curvature[:, None] * L))
+    spread = 1.0 / np.sqrt(1.0 + np.maximum(eigenvalues, 0.0))
+    # L^-1 mode, because the mode is K times the gradient of the log-likelihood.
+    centre = Q.T @ (L.T @ (y * expit(-y * mode)))
+    start = np.random.RandomState(seed).standard_normal((N_CHAINS, len(y)))
+
+    with jax.enable_x64(True):
+        slope, offset = jnp.asarray(L @ (Q * spread)), jnp.asarray(L @ (Q @ centre))
+
+        def potential(u: Any) -> Any:
+            prior = 0.5 * jnp.sum((centre + spread * u) ** 2)
+            return prior + jnp.sum(jax.nn.softplus(-y * (offset + slope @ u)))
+
+        kernel = NUTS(
+            potential_fn=potential,
+            adapt_mass_matrix=False,
+            max_tree_depth=MAX_TREE_DEPTH,
+            target_accept_prob=TARGET_ACCEPTANCE,
+        )
+        sampler = MCMC(
+            kernel,
+            num_warmup=N_WARMUP,
+            num_samples=n_draws,
+            num_chains=N_CHAINS,
+            chain_method=lambda run: partial(jax.lax.map, run),  # compiled once for all chains
+            progress_bar=False,
+        )
+        # Starts are twice as spread out as the posterior, so that R-hat detects slow mixing.
+        key, first = jax.random.PRNGKey(seed), jnp.asarray(2.0 * start)
+        sampler.run(key, init_params=first, extra_fields=("diverging",))
+        u = np.asarray(sampler.get_samples(group_by_chain=True))
+        n_divergent = int(np.sum(sampler.get_extra_fields()["diverging"]))
+    return Draws((centre + spread * u) @ Q.T, L, n_divergent)
+
+
+def diagnose(draws: Draws) -> Row:
+    """Worst split R-hat and effective sample size of the latent values, and divergences."""
+    from numpyro.diagnostics import effective_sample_size, split_gelman_rubin
+
+    latent = draws.latent
+    return {
+        "r_hat_max": float(np.max(split_gelman_rubin(latent))),
+        "ess_min": float(np.min(effective_sample_size(latent))),
+        "divergences": draws.n_divergent,
+    }
+
+
+def has_converged(diagnosis: Row) -> bool:
+    """Whether chains agree well enough for their draws to be used."""
+    mixed = diagnosis["r_hat_max"] < R_HAT_LIMIT and diagnosis["ess_min"] > ESS_LIMIT
+    return mixed and diagnosis["divergences"] == 0
+
+
+def predict(draws: Draws, K_cross: Array, variance: Array) -> tuple[Array, Array]:
+    """Probabilities of the positive class at other points, and their Monte-Carlo errors.
+
+    Given the latent values at the rows, the value at a point is Gaussian: the sigmoid is integrated
+    over this Gaussian and then averaged over the draws. The error comes from means of batches.
+
+    Parameters
+    ----------
+    draws : Draws
+    K_cross : array of shape (m, n)
+        Prior covariance of the latent values at the points and at the rows.
+    variance : array of shape (m,)
+        Prior variance at the points.
+
+    Returns
+    -------
+    probability, error : arrays of shape (m,)
+
+    Examples
+    --------
+    Two draws of one latent value, and a point with the same latent value:
+
+    >>> import numpy as np
+    >>> from experiments.mcmc import Draws, predict
+    >>> draws = Draws(np.array([[[-1.0], [2.0]]]), np.eye(1), 0)
+    >>> predict(draws, np.eye(1), np.ones(1))[0].round(4)
+    array([0.5749])
+    """
+    n_chains, n_draws, n = draws.white.shape
+    n_batches = min(N_BATCHES, n_draws)
+    length = n_draws // n_batches
+    white = draws.white[:, : n_batches * length].reshape(-1, n)
+    probability, error = np.empty(len(variance)), np.empty(len(variance))
+    for begin in range(0, len(variance), BLOCK):
+        block = slice(begin, begin + BLOCK)
+        weights = solve_triangular(draws.root, K_cross[block].T, lower=True)
+        rest = np.maximum(variance[block] - np.einsum("ij,ij->j", weights, weights), 0.0)
+        for i, (mean, own) in enumerate(zip(weights.T @ white.T, rest, strict=True), begin):
+            p = expected_sigmoid(mean, own).reshape(n_chains * n_batches, length).mean(axis=1)
+            probability[i] = p.mean()
+            error[i] = p.std(ddof=1) / np.sqrt(len(p)) if len(p) > 1 else np.nan
+    return probability, error
+
+
+_Z = np.linspace(-8.0, 8.0, 161)  # so fine that the sum below is exact to 1e-8
+_WEIGHTS = np.exp(-0.5 * _Z**2) / np.exp(-0.5 * _Z**2).sum()
+
+
+def expected_sigmoid(mean: Array, variance: float) -> Array:
+    """E sigmoid of many Gaussians with the same variance, interpolated in a table."""
+    nodes = np.linspace(mean.min(), max(mean.max(), mean.min() + 1e-6), N_NODES)
+    table = expit(nodes[:, None] + np.sqrt(variance) * _Z) @ _WEIGHTS
+    return np.interp(mean, nodes, table)
+
+
+#: Features and levels (0 cheap, 1 trusted) of some points.
+Points = tuple[Array, NDArray[np.intp]]
+
+
+def covariance(kernels: Sequence[Any], rho: float, a: Points, b: Points) -> Array:
+    """Prior covariance of the paper's model between two sets of points."""
+    (x, s), (z, t) = a, b
+    scale = np.outer(np.where(s == 1, rho, 1.0), np.where(t == 1, rho, 1.0))
+    return np.asarray(scale * kernels[0](x, z) + np.outer(s, t) * kernels[1](x, z))
+
+
+@dataclass(frozen=True, kw_only=True)
+class McmcCell(SplitCell):
+    """All schemes on one split of a task, with the hyper-parameters tuned by the paper's model."""
+
+    n_draws: int = N_DRAWS
+
+    @property
+    def seconds(self) -> float:
+        return 25.0
+
+    def compute(self) -> Row:
+        """The figures of Laplace's method, and below ``schemes`` those of every scheme."""
+        split = self.source.split(self.seed, self.n_cheap, self.n_trusted)
+        tuned = MultiFidelityClassifier.paper(n_restarts=RESTARTS, random_state=self.seed).fit(
+            split.X, split.y, fidelity=split.fidelity
+        )
+        kept: dict[str, Any] = {"kernel": list(tuned.kernels_), "rho": tuple(tuned.rho_)}
+        kept |= {"prior": None, "optimizer": None}
+        models = {s: MultiFidelityClassifier(**kept | {"inference": s}) for s in SCHEMES}
+        found = {scheme: _approximate(model, split) for scheme, model in models.items()}
+        found["mcmc"] = _sampled(models["laplace"], split, self.n_draws, self.seed)
+        exact = found["mcmc"][0]
+        schemes = {}
+        for scheme, (proba, facts) in found.items():
+            gap = np.abs(proba - exact)
+            if scheme != "mcmc":
+                facts |= {"max_difference": gap.max(), "mean_difference": gap.mean()}
+            # The first of the test rows, whose order is random.
+            facts |= scores(split.y_test, proba) | {"probabilities": proba[:N_SHOWN].round(5)}
+            schemes[scheme] = facts
+        return {
+            **scores(split.y_test, found["laplace"][0]),
+            "n_trusted": len(split.y_trusted),
+            "n_cheap": len(split.y_cheap),
+            "fit_seconds": sum(facts["seconds"] for facts in schemes.values()),
+            "rho": float(tuned.rho_[0]),
+            "converged": all(facts["converged"] for facts in schemes.values()),
+            "schemes": schemes,
+        }
+
+
+def _approximate(model: MultiFidelityClassifier, split: Split) -> tuple[Array, Row]:
+    """Probabilities of an approximate scheme, and facts about it."""
+    started = time.process_time()
+    model.fit(split.X, split.y, fidelity=split.fidelity)
+    proba = model.predict_proba(split.X_test)[:, 1]
+    seconds = time.process_time() - started
+    return proba, {
+        "converged": model.converged_,
+        "evidence": model.log_marginal_likelihood_value_,
+        "seconds": seconds,
+    }
+
+
+def _sampled(
+    laplace: MultiFidelityClassifier, split: Split, n_draws: int, seed: int
+) -> tuple[Array, Row]:
+    """Probabilities of the same model by sampling, and facts about the chains.
+
+    Of the fitted model only the hyper-parameters and the mode are used.
+    """
+    started = time.process_time()
+    kernels, rho = list(laplace.kernels_), float(laplace.rho_[0])
+    scaler = StandardScaler().fit(split.X)
+    rows = scaler.transform(split.X), split.fidelity
+    new = scaler.transform(split.X_test), np.ones(len(split.X_test), dtype=np.intp)
+    mode, _ = laplace.latent_mean_and_variance(split.X, split.fidelity)
+    signs = np.where(split.y == 1, 1.0, -1.0)
+    draws = sample(covariance(kernels, rho, rows, rows), signs, mode, n_draws=n_draws, seed=seed)
+    diagnosis = diagnose(draws)
+    first = new[0][:1], new[1][:1]  # kernels are stationary: the prior variance is the same at all
+    variance = np.full(len(new[0]), covariance(kernels, rho, first, first)[0, 0])
+    proba, error = predict(draws, covariance(kernels, rho, new, rows), variance)
+    return proba, {
+        "converged": has_converged(diagnosis),
+        "monte_carlo_error": float(error.max()),
+        "seconds": time.process_time() - started,
+        **diagnosis,
+    }
+
+
+def cells(data_home: str | None, runs: int | None, quick: bool) -> list[Cell]:
+    """One cell for each PMLB task that can be read; the first two of them for a quick run.
+
+    As in the paper there is a single run per task, whatever ``runs``.
+    """
+    del runs
+    sources = [s for s in problems.pmlb(data_home, quick=quick) if s.noise == NOISE]
+    return [
+        McmcCell.of(
+            source,
+            experiment="mcmc",
+            method="mfgpc",
+            mode="multi",
+            seed=usable_seeds([source], 1)[0],
+        )
+        for source in sources[: 2 if quick else None]
+    ]

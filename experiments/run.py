@@ -1,0 +1,230 @@
+"""Running cells and keeping their rows."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Callable, Generator, Iterable
+from contextlib import closing
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed
+from joblib.externals.loky import ProcessPoolExecutor
+from joblib.externals.loky.process_executor import BrokenProcessPool
+from threadpoolctl import threadpool_limits
+
+from experiments.cells import Cell, Key, Row, key_of, versions
+
+PATIENCE = 2.0  # seconds that a worker process may outlive the process that started it
+
+
+class RowFile:
+    """The rows in ``rows.jsonl`` of a directory, one line of JSON per row.
+
+    A row is written as soon as its cell is finished, so an interrupted run loses nothing. A last
+    line that was cut short is removed when the file is opened. Of lines with the same key the last
+    one counts: a failed cell that was run again has two.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from experiments.run import RowFile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     RowFile(folder).append({"experiment": "pmlb", "problem": "splice", "roc_auc": 0.9})
+    ...     len(RowFile(folder).rows)
+    1
+    """
+
+    def __init__(self, directory: str | PathLike[str]) -> None:
+        self.path = Path(directory) / "rows.jsonl"
+        self.rows: dict[Key, Row] = {}
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        if not self.path.exists():
+            return
+        text = self.path.read_bytes()
+        whole = text[: text.rfind(b"\n") + 1]
+        for number, line in enumerate(whole.splitlines(), start=1):
+            try:
+                row = json.loads(line)
+                row["experiment"], row["problem"]
+            except (ValueError, TypeError, KeyError):
+                raise ValueError(
+                    f"line {number} of {self.path} is not a row of results; name another directory "
+                    "with --out"
+                ) from None
+            self.rows.pop(key_of(row), None)
+            self.rows[key_of(row)] = row
+        if len(whole) < len(text):
+            os.truncate(self.path, len(whole))
+
+    def append(self, row: Row) -> None:
+        """Write a row."""
+        self.rows.pop(key_of(row), None)
+        self.rows[key_of(row)] = row
+        with self.path.open("ab") as file:
+            file.write(
+                json.dumps(_plain(row), ensure_ascii=False, allow_nan=False).encode() + b"\n"
+            )
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def _plain(value: Any) -> Any:
+    """A value for JSON: eight digits of a number are enough, and NaN becomes null."""
+    if isinstance(value, dict):
+        return {name: _plain(v) for name, v in value.items()}
+    if isinstance(value, list | tuple | np.ndarray):
+        return [_plain(v) for v in value]
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    if isinstance(value, float | np.floating):
+        return float(f"{value:.8g}") if np.isfinite(value) else None
+    return int(value) if isinstance(value, np.integer) else value
+
+
+class Step(NamedTuple):
+    """Progress of a run: one more cell is finished."""
+
+    row: Row
+    done: int
+    total: int
+    seconds_left: float
+
+
+class RunSummary(NamedTuple):
+    """Numbers of cells: computed in this run, computed earlier, failed in this run."""
+
+    computed: int
+    kept: int
+    failed: int
+
+
+def run(
+    cells: Iterable[Cell],
+    out: str | PathLike[str],
+    *,
+    jobs: int | None = None,
+    retry_failed: bool = False,
+    progress: Callable[[Step], None] | None = None,
+) -> RunSummary:
+    """Compute the cells that have no row in ``out`` yet, and append each row when it is finished.
+
+    Parameters
+    ----------
+    cells : iterable of Cell
+        In the order to run them; of cells with the same key the first is run.
+    out : path
+        The directory of ``rows.jsonl``.
+    jobs : int, optional
+        Worker processes, each with one thread for linear algebra; 1 is this process. Default: as
+        joblib is configured, so that ``joblib.parallel_config(backend="dask")`` uses a cluster.
+    retry_failed : bool, default=False
+        Run cells again whose row has an error.
+    progress : callable, optional
+        Called with a `Step` after each cell.
+
+    Returns
+    -------
+    RunSummary
+
+    Examples
+    --------
+    >>> from experiments.run import run
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     run([], folder)
+    RunSummary(computed=0, kept=0, failed=0)
+    """
+    if jobs is not None and jobs < 1:
+        raise ValueError(f"jobs must be a number of processes from 1; got {jobs!r}")
+    file = RowFile(out)
+    unique: dict[Key, Cell] = {}
+    for cell in cells:
+        unique.setdefault(key_of(cell.row()), cell)
+    todo = {
+        key: cell
+        for key, cell in unique.items()
+        if key not in file.rows or (retry_failed and "error" in file.rows[key])
+    }
+    left, total, failed = sum(cell.seconds for cell in todo.values()), len(todo), 0
+    started, work = time.perf_counter(), left
+    with closing(_rows(todo, jobs)) as rows:
+        for done, row in enumerate(rows, start=1):
+            file.append(row)
+            failed += "error" in row
+            left -= unique[key_of(row)].seconds
+            if progress is not None:
+                pace = (time.perf_counter() - started) / max(work - left, 1e-9)
+                progress(Step(row, done, total, pace * max(left, 0.0) * (done < total)))
+    return RunSummary(total, len(unique) - total, failed)
+
+
+def _rows(todo: dict[Key, Cell], jobs: int | None) -> Generator[Row, None, None]:
+    """The rows of cells, in the order in which they are finished."""
+    waiting = dict(todo)
+    while waiting:
+        # No more cells than processes are handed out at once, so that few are lost with a process.
+        parallel = Parallel(
+            n_jobs=jobs, batch_size=1, pre_dispatch="n_jobs", return_as="generator_unordered"
+        )
+        rows = parallel([delayed(_compute)(cell, os.getpid()) for cell in waiting.values()])
+        try:
+            for row in rows:
+                del waiting[key_of(row)]
+                yield row
+        except BrokenProcessPool:
+            # A process was killed, and one of the cells in work may have caused it. They are among
+            # the first that have no row; each in a process of its own shows which.
+            for key in list(waiting)[: 2 * (jobs or 1)]:
+                yield _compute_apart(waiting.pop(key))
+        finally:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # about cells that are given up
+                rows.close()
+
+
+def _compute_apart(cell: Cell) -> Row:
+    """The row of a cell, computed in a process of its own."""
+    with ProcessPoolExecutor(1) as executor:
+        try:
+            return executor.submit(_compute, cell, os.getpid()).result()
+        except BrokenProcessPool:
+            return cell.row(error="the process was killed; perhaps memory ran out")
+
+
+def _compute(cell: Cell, parent: int) -> Row:
+    """The row of a cell, with an error if it fails."""
+    if os.getpid() != parent:
+        _watch(parent)
+    try:
+        with threadpool_limits(1), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the row says whether a fit converged
+            return cell.row(**cell.compute(), versions=versions())
+    except Exception as error:
+        text = " ".join(f"{type(error).__name__}: {error}".split())
+        return cell.row(error=text[:500], versions=versions())
+
+
+@functools.cache
+def _watch(parent: int) -> None:
+    """End this worker process soon after its parent, even if that was killed."""
+    # Workers of a cluster compute in other threads, or are not children of this process.
+    if os.getppid() != parent or threading.current_thread() is not threading.main_thread():
+        return
+    # Ctrl-C reaches every process of the terminal; the parent is the one to act on it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def wait() -> None:
+        while os.getppid() == parent:
+            time.sleep(PATIENCE)
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()

@@ -1,0 +1,376 @@
+"""The tables, as values whose texts are Markdown."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from experiments.averages import Mean, close_to_best, paper_best
+from experiments.paper import (
+    CLOSE,
+    COLUMNS,
+    GROUPS,
+    LOG_LOSS,
+    OURS,
+    ROC_AUC,
+    THEIRS,
+    Column,
+    Group,
+    Method,
+    Metric,
+    label,
+    published,
+)
+from experiments.results import Results
+
+HIGHER, LOWER = "▲", "▼"  # than the paper's figure, which lies outside our interval
+NONE = "–"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table with a text above it; ``words`` are the columns to align left.
+
+    Examples
+    --------
+    >>> from experiments.tables import Table
+    >>> print(Table("ROC AUC", "Larger is better.", ("method", "2D"), (("gpc", "0.9"),)).markdown)
+    ### ROC AUC
+    <BLANKLINE>
+    Larger is better.
+    <BLANKLINE>
+    | method | 2D |
+    | --- | ---: |
+    | gpc | 0.9 |
+    """
+
+    title: str
+    text: str
+    heads: tuple[str, ...]
+    lines: Sequence[Sequence[str]]
+    words: tuple[str, ...] = ()
+
+    @property
+    def markdown(self) -> str:
+        """The table as a section of a page."""
+        left = (self.heads[0], *self.words)
+        rules = ["---" if head in left else "---:" for head in self.heads]
+        lines = "\n".join(f"| {' | '.join(line)} |" for line in (self.heads, rules, *self.lines))
+        return f"### {self.title}\n\n{self.text}\n\n{lines}"
+
+
+def figure(value: float, digits: int = 3, *, bold: bool = False, half: float = math.nan) -> str:
+    """A number, in bold if it is to stand out, with half of its interval."""
+    if math.isnan(value):
+        return NONE
+    text = f"**{value:.{digits}f}**" if bold else f"{value:.{digits}f}"
+    return text if math.isnan(half) else f"{text} ±{half:.3f}"
+
+
+def signed(value: float) -> str:
+    """A difference with its sign."""
+    return f"{value:+.3f}".replace("-", "−")
+
+
+def plain(text: str) -> str:
+    """Text that must not be read as Markdown or HTML."""
+    return re.sub(r"([\\`*_\[\]<>|&~])", r"\\\1", text)
+
+
+# The three groups
+
+
+def group_tables(results: Results, group: Group, metric: Metric) -> list[Table]:
+    """The tables of a group as the paper lays them out, with one line per method."""
+    noises = [(noise,) for noise in group.noises] if group.name == "pmlb" else [group.noises]
+    tables = (_group_table(results, group, some, metric) for some in noises)
+    return [table for table in tables if table is not None]
+
+
+def _group_table(
+    results: Results, group: Group, noises: Sequence[float | None], metric: Metric
+) -> Table | None:
+    columns = [c for c in results.columns if c.group == group.name and c.noise in noises]
+    if not columns:
+        return None
+    means = results.means(metric.name)
+    methods = [m for m in results.methods if any(m in means[c] for c in columns)]
+    heads, entries = ["method"], []
+    for noise in noises:
+        part = [c for c in columns if c.noise == noise]
+        above = f"noise {noise}: " if len({c.noise for c in columns}) > 1 else ""
+        for column in part:
+            heads.append(above + column.label + small(_included(results, column)))
+            entries.append(_column_entries(results, column, methods, metric))
+        if len(part) > 1:
+            heads.append(f"{above}mean" + small(f"of the {len(part)} columns"))
+            entries.append(_mean_entries(results, part, methods, metric))
+    noise_text = "" if len(noises) > 1 or noises[0] is None else f", noise {noises[0]}"
+    return Table(
+        f"{metric.title}{noise_text}",
+        _group_text(group, noises, metric),
+        tuple(heads),
+        [(label(m), *(entry[m] for entry in entries)) for m in methods],
+    )
+
+
+def _group_text(group: Group, noises: Sequence[float | None], metric: Metric) -> str:
+    shares = " and ".join(f"{100 * noise:g} %" for noise in noises if noise is not None)
+    what = {
+        "artificial": "of the artificial sets of each dimension; the cheap labels differ from the "
+        f"true ones in {shares} of the rows",
+        "pmlb": f"of the eight PMLB tasks, with {shares} of the cheap labels flipped",
+        "crowd": "of the crowdsourced sets; the majority vote is trusted, one random answer is "
+        "cheap, and music genre is the mean of one-vs-all tasks",
+    }[group.name]
+    text = f"{metric.meaning} Mean over the splits {what}."
+    if metric is ROC_AUC:
+        return f"{text} Our figure comes first, with its 95 % interval, then the paper's."
+    return (
+        f"{text} With its 95 % interval; the paper gives ROC AUC only." if metric.marked else text
+    )
+
+
+def _included(results: Results, column: Column) -> str:
+    """How many sets and splits a column has."""
+    n = max((mean.n for mean in results.means("roc_auc")[column].values()), default=0)
+    splits = _count(n, "split")
+    sets = results.sets(column.group, column.name)
+    if len(column.problems) == 1 and len(sets) == 1:
+        return splits
+    own = [name for name in sets if name in column.problems]
+    if not own:
+        return f"{_count(len(sets), 'made set')}, {splits}"
+    kind = "genres" if column.name == "music_genre" else "sets"
+    return f"{len(own)} of {len(column.problems)} {kind}, {splits}"
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n} {noun}{'s' * (n != 1)}"
+
+
+def _column_entries(
+    results: Results, column: Column, methods: Iterable[Method], metric: Metric
+) -> dict[Method, str]:
+    means = results.means(metric.name)[column]
+    most = max((mean.n for mean in means.values()), default=0)
+    best = results.best(metric)[column] if metric.marked else set()
+    entries = {}
+    for method in methods:
+        mean = means.get(method)
+        if mean is None or mean.n == 0:
+            text, mark = NONE if mean is None else "failed", ""
+        else:
+            half = mean.half if metric.marked else math.nan
+            text = figure(mean.mean, _digits(mean.mean, metric), bold=method in best, half=half)
+            mark = _mark(mean, published(column, method)) if metric is ROC_AUC else ""
+        theirs = published(column, method) if metric is ROC_AUC else math.nan
+        theirs_text = bracketed(theirs, bold=method in paper_best(column), mark=mark)
+        n = f"{mean.n} splits" if mean is not None and 0 < mean.n != most else ""
+        entries[method] = text + small(theirs_text, n)
+    return entries
+
+
+def _mean_entries(
+    results: Results, columns: Sequence[Column], methods: Iterable[Method], metric: Metric
+) -> dict[Method, str]:
+    """Means over columns of methods that have all of them."""
+    means = {m: results.mean_over(columns, m, metric.name) for m in methods}
+    theirs = {m: fmean(published(c, m) for c in columns) for m in means}
+    best = close_to_best(means, metric.sign) if metric.marked else set()
+    their_best = close_to_best(theirs, 1)
+    return {
+        m: figure(mean, _digits(mean, metric), bold=m in best)
+        + (small(bracketed(theirs[m], bold=m in their_best)) if metric is ROC_AUC else "")
+        for m, mean in means.items()
+    }
+
+
+def _digits(value: float, metric: Metric) -> int:
+    if metric.name != "fit_seconds":
+        return 3
+    return 3 if value < 0.1 else 2 if value < 10 else 0
+
+
+def small(*notes: str) -> str:
+    """Notes below a text, as far as there are any."""
+    texts = [note for note in notes if note]
+    return f"<br><small>{'<br>'.join(texts)}</small>" if texts else ""
+
+
+def bracketed(value: float, *, bold: bool = False, mark: str = "") -> str:
+    """The paper's figure, in brackets."""
+    return "" if math.isnan(value) else f"({figure(value, bold=bold)}){mark}"
+
+
+def _mark(mean: Mean, theirs: float) -> str:
+    if mean.compare(theirs) in ("", "within"):
+        return ""
+    return f" {HIGHER if mean.mean > theirs else LOWER}"
+
+
+# Across the groups
+
+
+def count_table(results: Results) -> Table | None:
+    """In how many columns each method is best or close to it, in the paper and here."""
+    columns, methods = results.columns, results.methods
+    if not columns or len(methods) < 2:
+        return None
+    here = {c: {m for m, mean in results.means("roc_auc")[c].items() if mean.n} for c in columns}
+    in_paper = {c: {m for m in methods if not math.isnan(published(c, m))} for c in COLUMNS}
+    others = {column: keys - {OURS} for column, keys in here.items()}
+    views = {
+        "ROC AUC, the paper" + small("its figures and methods"): (
+            in_paper,
+            {column: paper_best(column) for column in COLUMNS},
+        ),
+        "ROC AUC, ours" + small("without polyfid"): (others, results.best(ROC_AUC, ours=False)),
+        "ROC AUC, ours" + small("all methods"): (here, results.best(ROC_AUC)),
+        "log-loss, ours" + small("all methods"): (here, results.best(LOG_LOSS)),
+    }
+    if others == here:
+        del views["ROC AUC, ours" + small("without polyfid")]
+    lines = []
+    for method in methods:
+        line = [label(method)]
+        for there, best in views.values():
+            most = max(sum(m in hits for hits in best.values()) for m in methods)
+            line.append(_hits(method, [c for c in there if method in there[c]], best, most))
+        means = [results.mean_over(columns, method, m.name) for m in (ROC_AUC, LOG_LOSS)]
+        lines.append([*line, *map(figure, means)])
+    return Table(
+        "Which method is best",
+        f"In how many columns a method is the best or within {CLOSE} of the best, of the columns "
+        "in which it has a figure; below, the same by group "
+        f"({', '.join(group.name for group in GROUPS)}). The paper has {len(COLUMNS)} columns, "
+        f"{len(columns)} of which have rows here. The means at the right are over these columns, "
+        "each with the same weight, for methods that have them all.",
+        ("method", *views, "mean ROC AUC, ours", "mean log-loss, ours"),
+        lines,
+    )
+
+
+def _hits(
+    method: Method, columns: Sequence[Column], best: dict[Column, set[Method]], most: int
+) -> str:
+    if not columns:
+        return NONE
+    hits = [column.group for column in columns if method in best[column]]
+    by_group = " · ".join(
+        str(hits.count(group.name)) if any(c.group == group.name for c in columns) else NONE
+        for group in GROUPS
+    )
+    text = f"{len(hits)} of {len(columns)}"
+    return (f"**{text}**" if len(hits) == most else text) + small(by_group)
+
+
+def duel_table(results: Results) -> Table | None:
+    """Our model minus the paper's, split by split."""
+    chosen: dict[str, Sequence[Column]] = {}
+    for group in GROUPS:
+        columns = [c for c in results.columns if c.group == group.name]
+        if len(group.noises) > 1:
+            for noise in group.noises:
+                chosen[f"{group.name}, noise {noise}"] = [c for c in columns if c.noise == noise]
+        elif len(columns) > 1:
+            chosen |= {f"{group.name}, {c.label}": [c] for c in columns}
+        chosen[f"{group.name}, all"] = columns
+    if len({c.group for c in results.columns}) > 1:
+        chosen["all columns"] = results.columns
+    lines = [line for name, some in chosen.items() if (line := _duel(results, name, some))]
+    if not lines:
+        return None
+    return Table(
+        "polyfid against the paper's model",
+        "polyfid minus MF gpc on the same splits: mean difference with its 95 % interval over "
+        "random splits, each column with the same weight, and the number of columns in which "
+        "polyfid's mean is better. Larger ROC AUC is better, and smaller log-loss; bold where "
+        "polyfid is better by more than the interval.",
+        (
+            "columns",
+            "ROC AUC, difference",
+            "better in",
+            "log-loss, difference",
+            "better in",
+            "splits",
+        ),
+        lines,
+    )
+
+
+def _duel(results: Results, name: str, columns: Sequence[Column]) -> list[str]:
+    line, n = [name], 0
+    for metric in (ROC_AUC, LOG_LOSS):
+        found = results.difference(metric.name, columns, OURS, THEIRS)
+        if found is None:
+            return []
+        (mean, half), n = found
+        singly = [results.difference(metric.name, [c], OURS, THEIRS) for c in columns]
+        gaps = [metric.sign * gap[0].mean for gap in singly if gap is not None]
+        text = f"**{signed(mean)}**" if metric.sign * mean > half else signed(mean)
+        text += "" if math.isnan(half) else f" ±{half:.3f}"
+        text += small("worse") if -metric.sign * mean > half else ""
+        line += [text, f"{sum(gap > 0 for gap in gaps)} of {len(gaps)}"]
+    return [*line, str(n)]
+
+
+def outside_table(results: Results) -> Table | None:
+    """The means for which the paper's figure lies outside our interval."""
+    cells = [cell for cell in results.compare() if cell[-1] != "within"]
+    cells.sort(key=lambda cell: cell[-1] != "off")
+    lines = [
+        (
+            f"{column.group}: {column}",
+            label(method),
+            figure(theirs),
+            figure(mean.mean, half=mean.half),
+            signed(mean.mean - theirs),
+            figure(mean.first),
+            "yes" if verdict == "near" else "no",
+        )
+        for column, method, mean, theirs, verdict in cells
+    ]
+    if not lines:
+        return None
+    return Table(
+        "Where the paper's figure lies outside our interval",
+        "ROC AUC, the largest differences first. *First splits* is our mean over the first splits "
+        "of each set, as many as the paper ran. *By chance* says whether random splits explain the "
+        "difference once it is allowed for that the paper's figure is a mean over few splits, too. "
+        "One figure in twenty is expected outside; as all methods of a column share their splits, "
+        "they tend to be off together.",
+        ("column", "method", "the paper", "ours", "difference", "first splits", "by chance"),
+        lines,
+        words=("method",),
+    )
+
+
+def failure_table(results: Results, limit: int = 200) -> Table | None:
+    """The cells that failed, each with its error."""
+    failed = results.failures
+    if failed.empty:
+        return None
+    lines = []
+    for row in failed.head(limit).to_dict("records"):
+        share = {name: row[name] for name in ("share", "cost") if not _is_missing(row[name])}
+        setting = ", ".join(f"{name} {value:g}" for name, value in share.items())
+        noise = "" if _is_missing(row["noise"]) else f"{row['noise']:g}"
+        texts = (f"{row['method']} {row['mode']}", noise, str(row["seed"]), setting, row["error"])
+        lines.append([f"{row['experiment']}: {row['problem']}", *(plain(t) or NONE for t in texts)])
+    more = f" The first {limit} are listed." if len(failed) > limit else ""
+    return Table(
+        "Cells that failed",
+        f"{len(failed)} of {len(results.rows)} rows hold an error instead of figures; they are "
+        f"not in any mean. `python -m experiments NAME --retry-failed` runs them again.{more}",
+        ("cell", "method", "noise", "seed", "setting", "error"),
+        lines,
+        words=("method", "setting", "error"),
+    )
+
+
+def _is_missing(value: object) -> bool:
+    return value is None or value != value  # NaN

@@ -1,0 +1,331 @@
+"""The paper's data sets: files found, downloaded, checked and read."""
+
+import gzip
+import hashlib
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import pooch
+import pytest
+
+from experiments import data
+from experiments.data import (
+    DatasetNotFound,
+    available_artificial,
+    load_artificial,
+    load_music_genre,
+    load_pmlb,
+    load_sentiment_polarity,
+)
+
+ARTIFICIAL = """\
+feature_0,feature_1,target_gold,target_noisy_0.0,target_noisy_0.2
+0.25,0.5,1,1,0
+0.75,0.125,0,0,0
+0.5,0.5,0,1,1
+"""
+UPSTREAM_ARTIFICIAL = ARTIFICIAL.replace("target_noisy_", "taget_noisy_")
+DIABETES = "A1,A2,target\n9.0,140.5,2\n2.0,108.0,1\n4.0,90.0,2\n"
+SPLICE = "A0,A1,target\n0,3,0\n2,3,1\n0,1,2\n5,3,0\n"
+MUSIC = {
+    "items": "id,f0,f1,target\nb.mp3,0.5,-1,jazz\na.mp3,1.5,2,rock\n",
+    "answers": "id,annotator,label\na.mp3,0,rock\nb.mp3,1,pop\na.mp3,1,jazz\n",
+}
+MUSIC_UPSTREAM = {
+    "gold": "id,f0,f1,class\nb.mp3,0.5,-1,jazz\na.mp3,1.5,2,rock\n",
+    "mturk": "id,annotator,f0,f1,class\n"
+    "a.mp3,AX,1.5,2,rock\nb.mp3,AC,0.5,-1,pop\na.mp3,AC,1.5,2,jazz\n",
+}
+SENTIMENT = {
+    "items": "id,lsa0,lsa1,target\n3,0.1,0.2,1\n2,-0.1,0.0,0\n",
+    "answers": "id,annotator,label\n2,0,0\n3,0,1\n2,1,1\n",
+}
+
+
+@pytest.fixture(autouse=True)
+def no_directory(monkeypatch):
+    monkeypatch.delenv("POLYFID_DATA", raising=False)
+
+
+def write(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
+
+
+def write_all(home, pattern, texts):
+    for name, text in texts.items():
+        write(home / pattern.format(name), text)
+
+
+# Files in a directory
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("artificial/df_7.csv.gz", ARTIFICIAL),
+        ("artificial/df_7.csv", UPSTREAM_ARTIFICIAL),
+        ("df_7.csv", ARTIFICIAL.replace("\n", "\r\n")),
+    ],
+)
+def test_artificial(tmp_path, file, text):
+    write(tmp_path / file, text)
+    made = load_artificial(7, data_home=tmp_path)
+    np.testing.assert_array_equal(made.data, [[0.25, 0.5], [0.75, 0.125], [0.5, 0.5]])
+    assert made.target.tolist() == [1, 0, 0]
+    assert made.target.dtype.kind == "i"
+    noisy = {noise: y.tolist() for noise, y in made.noisy.items()}
+    assert noisy == {0.0: [1, 0, 1], 0.2: [0, 0, 1]}
+
+
+def test_available_artificial(tmp_path, monkeypatch):
+    assert available_artificial() == available_artificial(tmp_path) == []
+    for name in ("artificial/df_10.csv.gz", "artificial/df_2.csv", "df_2.csv", "df_1.txt"):
+        write(tmp_path / name, "")
+    assert available_artificial(tmp_path) == [2, 10]
+    monkeypatch.setenv("POLYFID_DATA", str(tmp_path))
+    assert available_artificial() == [2, 10]
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("pmlb/diabetes.csv.gz", DIABETES),
+        ("pmlb/diabetes.tsv.gz", DIABETES.replace(",", "\t")),
+        ("diabetes.tsv.gz", DIABETES.replace(",", "\t")),
+    ],
+)
+def test_pmlb(tmp_path, file, text):
+    write(tmp_path / file, text)
+    made = load_pmlb("diabetes", data_home=str(tmp_path))
+    np.testing.assert_array_equal(made.data, [[9, 140.5], [2, 108], [4, 90]])
+    assert made.target.tolist() == [1, 0, 1]
+
+
+def test_codes_without_order_become_columns(tmp_path):
+    write(tmp_path / "splice.csv", SPLICE)
+    made = load_pmlb("splice", data_home=tmp_path)
+    assert made.data.dtype == float
+    assert made.data.tolist() == [
+        [1, 0, 0, 0, 1],
+        [0, 1, 0, 0, 1],
+        [1, 0, 0, 1, 0],
+        [0, 0, 1, 0, 1],
+    ]
+    assert made.target.tolist() == [1, 0, 0, 1]
+    with pytest.raises(ValueError, match=r"name must be one of diabetes, .*; got 'iris'"):
+        load_pmlb("iris", data_home=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "texts"),
+    [
+        ("crowd/music_genre_{}.csv.gz", MUSIC),
+        ("crowd/music_genre_{}.csv", MUSIC_UPSTREAM),
+        ("music_genre_{}.csv", MUSIC_UPSTREAM),
+    ],
+)
+def test_music_genre(tmp_path, pattern, texts):
+    write_all(tmp_path, pattern, texts)
+    made = load_music_genre(data_home=tmp_path)
+    assert made.data.tolist() == [[0.5, -1], [1.5, 2]]
+    assert made.id.tolist() == ["b.mp3", "a.mp3"]
+    assert made.target.tolist() == ["jazz", "rock"]
+    assert made.answers.task.tolist() == [1, 0, 1]
+    assert made.answers.worker.tolist() == [0, 1, 1]
+    assert made.answers.label.tolist() == ["rock", "pop", "jazz"]
+
+
+def test_sentiment_polarity(tmp_path):
+    write_all(tmp_path, "crowd/sentiment_polarity_{}.csv.gz", SENTIMENT)
+    made = load_sentiment_polarity(data_home=tmp_path)
+    assert made.data.tolist() == [[0.1, 0.2], [-0.1, 0.0]]
+    assert made.target.tolist() == [1, 0]
+    assert made.answers.task.tolist() == [1, 0, 1]
+    assert made.answers.label.tolist() == [0, 1, 1]
+    write(tmp_path / "crowd/sentiment_polarity_answers.csv.gz", "id,annotator,label\n9,0,0\n")
+    with pytest.raises(ValueError, match="answers to '9', which is not a task of"):
+        load_sentiment_polarity(data_home=tmp_path)
+
+
+def test_directory_from_the_environment(tmp_path, monkeypatch):
+    write(tmp_path / "here" / "df_0.csv", ARTIFICIAL)
+    write(tmp_path / "there" / "df_0.csv", ARTIFICIAL.replace("0.25", "0.375"))
+    monkeypatch.setenv("POLYFID_DATA", str(tmp_path / "here"))
+    assert load_artificial(0).data[0, 0] == 0.25
+    assert load_artificial(0, data_home=tmp_path / "there").data[0, 0] == 0.375
+    monkeypatch.setenv("POLYFID_DATA", str(tmp_path / "nowhere"))
+    with pytest.raises(DatasetNotFound, match=r"POLYFID_DATA must be a directory, got '.*nowhere'"):
+        load_artificial(0)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: data[:-20],
+        lambda data: data[:20] + b"x" + data[21:],
+        lambda data: b"no gzip",
+        lambda data: gzip.compress(b""),
+        lambda data: gzip.compress(ARTIFICIAL.encode()[:-4]),
+        lambda data: gzip.compress(b"\xff\xfe" + ARTIFICIAL.encode()),
+        lambda data: gzip.compress(ARTIFICIAL.replace("0.75", "many").encode()),
+    ],
+)
+def test_damaged_files_are_named(tmp_path, damage):
+    path = tmp_path / "df_0.csv.gz"
+    path.write_bytes(damage(gzip.compress(ARTIFICIAL.encode())))
+    with pytest.raises(ValueError, match=r"df_0\.csv\.gz is damaged, get it again: "):
+        load_artificial(0, data_home=tmp_path)
+    write(tmp_path / "diabetes.csv", ARTIFICIAL)
+    with pytest.raises(ValueError, match=r"diabetes\.csv has no column target, only feature_0, "):
+        load_pmlb("diabetes", data_home=tmp_path)
+
+
+# Files that are downloaded
+
+
+@pytest.fixture
+def public(tmp_path, monkeypatch):
+    """Public files by address, without a network; what is asked for is kept in `asked`."""
+
+    class Public(dict):
+        def __call__(self, url, output_file, pooch, **_):
+            self.asked.append(url)
+            if url not in self:
+                raise ConnectionError("no network")
+            Path(output_file).write_bytes(self[url])
+
+        def publish(self, name, url, text):
+            self[url] = text.encode()
+            entry = {name: (url, hashlib.sha256(self[url]).hexdigest())}
+            monkeypatch.setattr(data, "_upstream", lambda: entry)
+            return url
+
+    addresses = Public()
+    addresses.asked, addresses.cache = [], tmp_path / "cache"
+    monkeypatch.setattr(pooch.core, "choose_downloader", lambda *_, **__: addresses)
+    monkeypatch.setattr(pooch, "os_cache", lambda name: addresses.cache / name)
+    return addresses
+
+
+def test_downloaded_once_unless_it_is_in_the_directory(tmp_path, public):
+    text = UPSTREAM_ARTIFICIAL
+    url = public.publish("artificial/df_3", "https://example.org/sets/df_3.csv", text)
+    write(tmp_path / "there" / "df_3.csv", ARTIFICIAL)
+    load_artificial(3, data_home=tmp_path / "there")
+    assert public.asked == []
+    first = load_artificial(3)
+    again = load_artificial(3, data_home=tmp_path)  # not in that directory, but in the cache
+    np.testing.assert_array_equal(first.data, again.data)
+    assert public.asked == [url]
+    assert (public.cache / "polyfid/artificial/df_3.csv").is_file()
+    assert available_artificial(tmp_path) == []
+
+
+def test_only_the_published_bytes_are_used(public):
+    url = public.publish("pmlb/diabetes", "https://example.org/sets/diabetes.csv", DIABETES)
+    right, public[url] = public[url], DIABETES.replace("9.0", "8.0").encode()
+    with pytest.raises(ValueError, match=r"hash of downloaded file .* does not match"):
+        load_pmlb("diabetes")
+    assert not list(public.cache.rglob("diabetes*"))
+    write(public.cache / "polyfid/pmlb/diabetes.csv", DIABETES.replace("9.0", "8.0"))
+    public[url] = right
+    assert load_pmlb("diabetes").data[0, 0] == 9.0
+    assert public.asked == [url, url]
+
+
+def test_without_a_network_the_error_names_address_and_remedy(tmp_path, public, monkeypatch):
+    with pytest.raises(DatasetNotFound) as caught:
+        load_pmlb("diabetes", data_home=tmp_path)
+    assert isinstance(caught.value, FileNotFoundError)
+    for part in (
+        f"pmlb/diabetes.csv.gz was not found: it is not in {tmp_path}",
+        "https://raw.githubusercontent.com/EpistasisLab/pmlb/",
+        "--data (data_home) or POLYFID_DATA",
+        "no network",
+    ):
+        assert part in str(caught.value)
+    with pytest.raises(DatasetNotFound, match="no data directory is given"):
+        load_artificial(0)
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    with pytest.raises(DatasetNotFound, match="pip install pooch"):
+        load_artificial(0)
+
+
+@pytest.mark.parametrize(
+    ("load", "remedy"),
+    [
+        (load_music_genre, "music_genre_gold.csv.* are in data/Music of https://github.com/"),
+        (load_sentiment_polarity, "original features are not public"),
+        (lambda: load_artificial(99), "POLYFID_DATA"),
+    ],
+)
+def test_files_without_an_address(public, load, remedy):
+    with pytest.raises(DatasetNotFound, match=f"no public address.*{remedy}"):
+        load()
+    assert public.asked == []
+
+
+def test_public_addresses():
+    upstream = data._upstream()
+    names = {f"artificial/df_{i}" for i in range(40)} | {f"pmlb/{name}" for name in data.PMLB}
+    assert set(upstream) == names
+    for name, (url, sha256) in upstream.items():
+        assert url.startswith("https://raw.githubusercontent.com/")
+        assert url.rpartition("/")[2].partition(".")[0] == name.partition("/")[2]
+        assert len(bytes.fromhex(sha256)) == 32
+
+
+# The sets themselves
+
+
+HOME = os.environ.get("POLYFID_DATA", "")
+
+
+def needs(pattern):
+    there = bool(HOME) and bool(list(Path(HOME).glob(pattern)))
+    return pytest.mark.skipif(not there, reason=f"POLYFID_DATA has no {pattern}")
+
+
+@needs("artificial/df_*")
+def test_the_artificial_sets():
+    for i in available_artificial(HOME):
+        made = load_artificial(i, data_home=HOME)
+        assert made.data.shape == (5000, (2, 5, 10, 20)[i // 10])
+        assert 0 < made.data.min() < made.data.max() < 1
+        assert sorted(made.noisy) == [0.0, 0.1, 0.2, 0.3, 0.4, 0.5]
+        assert np.mean(made.noisy[0.2] != made.target) == pytest.approx(0.2, abs=0.0011)
+
+
+@needs("pmlb/*")
+def test_the_pmlb_sets():
+    sets = {name: load_pmlb(name, data_home=HOME) for name in data.PMLB}
+    assert all(np.isfinite(rows.data).all() for rows in sets.values())
+    assert {name: (*rows.data.shape, rows.target.sum()) for name, rows in sets.items()} == {
+        "diabetes": (768, 8, 268),
+        "german": (1000, 20, 700),
+        "waveform-40": (5000, 40, 1692),
+        "satimage": (6435, 36, 1533),
+        "splice": (3188, 287, 764),
+        "spambase": (4601, 57, 1813),
+        "hypothyroid": (3163, 25, 3012),
+        "mushroom": (8124, 117, 3916),
+    }
+
+
+@needs("crowd/*")
+@pytest.mark.parametrize(
+    ("load", "shape", "answers", "workers", "correct"),
+    [
+        (load_music_genre, (700, 124), 2945, 44, 0.560),
+        (load_sentiment_polarity, (4999, 1200), 27746, 203, 0.790),
+    ],
+)
+def test_the_crowd_sets(load, shape, answers, workers, correct):
+    made = load(data_home=HOME)
+    given = made.answers
+    assert made.data.shape == shape
+    assert (len(given.task), len(np.unique(given.worker))) == (answers, workers)
+    assert np.mean(given.label == made.target[given.task]) == pytest.approx(correct, abs=1e-3)
