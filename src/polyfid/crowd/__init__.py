@@ -1,11 +1,11 @@
-"""Answers of a crowd as rows of levels: one level for all, or one a group of annotators.
+"""Answers of a crowd as labelled rows: one level for everybody, or one per group of annotators.
 
-`to_rows` joins items, answers and trusted labels into one tidy table, `workers` says how far each
-annotator can be relied on. Aggregation other than by majority needs crowd-kit.
+`to_rows` joins items, answers and trusted labels into one table, `workers` estimates how reliable
+each annotator is. Aggregation other than by majority needs crowd-kit.
 """
 
-from polyfid.crowd.forms import read_long, read_wide, to_long
-from polyfid.crowd.rows import to_rows
+from polyfid.crowd.join import to_rows
+from polyfid.crowd.long_form import to_long
 from polyfid.crowd.skill import workers
 
-__all__ = ["read_long", "read_wide", "to_long", "to_rows", "workers"]
+__all__ = ["to_long", "to_rows", "workers"]

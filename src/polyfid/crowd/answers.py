@@ -1,39 +1,43 @@
-"""Answers and trusted labels, checked and brought into one order."""
+"""Answers and trusted labels, as positions in lists of tasks, annotators and classes."""
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from polyfid.crowd.columns import (
-    as_frame,
-    as_ids,
-    in_order,
-    is_missing,
-    listing,
-    pick,
-    places,
-    read_ids,
-    read_labels,
-    refuse_gaps,
-    titled,
-)
-
-Index = NDArray[np.intp]
+from polyfid.arrays import Array, Indices
+from polyfid.crowd.long_form import Form, long_form
+from polyfid.crowd.source_table import SourceTable
+from polyfid.tables.labelled import read_ids, sorted_levels
+from polyfid.text import name_few
 
 
 @dataclass(frozen=True)
 class Answers:
-    """Answers sorted by task and annotator, as places in the lists of names."""
+    """Answers sorted by task and annotator, and trusted labels.
 
-    task: Index
-    worker: Index
-    label: Index
+    Parameters
+    ----------
+    task, worker, label : Indices of shape (n_answers,)
+        Positions in ``tasks``, ``workers`` and ``classes``.
+    gold : Indices of shape (n_tasks,)
+        Position of the trusted label of each task in ``classes``, -1 where there is none.
+    tasks, workers : tuple of str
+        Ids, sorted. Tasks may have neither answers nor a trusted label.
+    classes : array of shape (n_classes,)
+        The different labels, sorted.
+    """
+
+    task: Indices
+    worker: Indices
+    label: Indices
+    gold: Indices
     tasks: tuple[str, ...]
     workers: tuple[str, ...]
     classes: NDArray[Any]
@@ -41,113 +45,133 @@ class Answers:
     def __len__(self) -> int:
         return len(self.task)
 
-    def votes(self) -> NDArray[np.float64]:
-        """How often each task was given each label, (tasks, classes)."""
-        shape = len(self.tasks), len(self.classes)
-        place = np.ravel_multi_index((self.task, self.label), shape)
-        return np.bincount(place, minlength=shape[0] * shape[1]).reshape(shape).astype(float)
+    def votes(self) -> Array:
+        """How often each task was given each label, (n_tasks, n_classes)."""
+        votes = np.zeros((len(self.tasks), len(self.classes)))
+        np.add.at(votes, (self.task, self.label), 1.0)
+        return votes
 
     def take(self, chosen: NDArray[np.bool_]) -> Self:
-        """Some of the answers, with the same lists of names."""
-        return type(self)(
-            self.task[chosen],
-            self.worker[chosen],
-            self.label[chosen],
-            self.tasks,
-            self.workers,
-            self.classes,
+        """Some of the answers, with the same lists."""
+        return replace(
+            self, task=self.task[chosen], worker=self.worker[chosen], label=self.label[chosen]
         )
-
-
-@dataclass(frozen=True)
-class Gold:
-    """Trusted labels: the tasks, and places in the list of classes."""
-
-    tasks: tuple[str, ...]
-    label: Index
 
 
 def read_answers(
-    long: pd.DataFrame, gold: Any, names: dict[str, str], title: str = "answers"
-) -> tuple[Answers, Gold]:
-    """Answers in long form, which messages call ``title``, and trusted labels or None, checked."""
-    task, worker, label = (long[name] for name in names.values())
-    rows = pd.DataFrame({"task": as_ids(task), "worker": as_ids(worker)})
-    given, kind = read_labels(label, title)
-    trusted, gold_given = _read_gold(gold, names, kind)
-    classes = np.unique(np.concatenate([given, gold_given]) if len(gold_given) else given)
-    rows["label"] = np.searchsorted(classes, given)
-    rows = _without_repeats(rows, ["task", "worker"], title)
-    about, by = rows["task"].tolist(), rows["worker"].tolist()
-    tasks, workers = in_order(about), in_order(by)
-    of_task, of_worker = places(about, tasks), places(by, workers)
-    order = np.lexsort((of_worker, of_task))
-    answers = Answers(
-        of_task[order],
-        of_worker[order],
-        rows["label"].to_numpy(dtype=np.intp)[order],
-        tuple(tasks),
-        tuple(workers),
-        classes,
-    )
-    if not len(gold_given):
-        return answers, Gold((), np.zeros(0, dtype=np.intp))
-    _warn_of_strangers(classes, given, gold_given)
-    trusted["label"] = np.searchsorted(classes, gold_given)
-    label_of = _without_repeats(trusted, ["task"], titled(gold, "gold")).set_index("task")["label"]
-    ordered = in_order(label_of.index)
-    return answers, Gold(tuple(ordered), label_of.loc[ordered].to_numpy(dtype=np.intp))
+    answers: Any,
+    gold: Any,
+    form: Form | None,
+    columns: Mapping[str, str],
+    items: tuple[str, ...] | None = None,
+) -> Answers:
+    """Read tables of answers and of trusted labels.
+
+    Parameters
+    ----------
+    answers, gold : tables, or None for no gold
+    form : of the answers; see `polyfid.crowd.to_long`.
+    columns : names of the columns of tasks, annotators and labels.
+    items : sorted ids that tasks may have; by default those that they have.
+    """
+    source = SourceTable.read(answers, "answers")
+    tables = [(source, _text_ids(source, long_form(source, form, columns), columns))]
+    if gold is not None:
+        tables.append(_read_gold(gold, columns))
+        _check_spelling(*(rows["label"] for _, rows in tables))
+    tasks = sorted_levels(np.concatenate([rows["task"] for _, rows in tables]))
+    if items is not None:
+        for source, rows in tables:
+            _refuse_unknown(source, rows["task"], columns["task"], items)
+        tasks = items
+    classes = np.unique(np.concatenate([rows["label"] for _, rows in tables]))
+    said, *trusted = (_without_repeats(source, rows) for source, rows in tables)
+    workers = sorted_levels(said["worker"].to_numpy())
+    task, worker = positions(said["task"], tasks), positions(said["worker"], workers)
+    order = np.lexsort((worker, task))
+    label = np.searchsorted(classes, said["label"].to_numpy())
+    gold_label = np.full(len(tasks), -1)
+    for rows in trusted:
+        code = np.searchsorted(classes, rows["label"].to_numpy())
+        gold_label[positions(rows["task"], tasks)] = code
+    return Answers(task[order], worker[order], label[order], gold_label, tasks, workers, classes)
 
 
-def _read_gold(gold: Any, names: dict[str, str], kind: str) -> tuple[pd.DataFrame, NDArray[Any]]:
-    if gold is None:
-        return pd.DataFrame({"task": []}), np.zeros(0)
-    frame = as_frame(gold, "gold")
-    wanted = {argument: names[argument] for argument in ("task", "label")}
-    _, label = pick(frame, "gold", wanted)
+def _text_ids(source: SourceTable, cells: pd.DataFrame, columns: Mapping[str, str]) -> pd.DataFrame:
+    """Rows of a table with ids as text, in columns "task", "worker" if there is one, "label"."""
+    labels = source.read_labels(cells[columns["label"]])
+    present = [name for name in ("task", "worker") if columns[name] in cells]
+    ids = {name: read_ids(cells, columns[name]) for name in present}
+    return pd.DataFrame({**ids, "label": labels}, index=cells.index)
+
+
+def _read_gold(gold: Any, columns: Mapping[str, str]) -> tuple[SourceTable, pd.DataFrame]:
+    """A table of trusted labels, in which no cell is empty."""
+    source = SourceTable.read(gold, "gold")
+    task, label = columns["task"], columns["label"]
+    source.require({"task": task, "label": label})
+    cells = source.frame[[task, label]]
     advice = "drop them, for gold holds trusted labels only"
-    refuse_gaps(frame, "gold", names["label"], is_missing(label), "label", advice)
-    given, gold_kind = read_labels(label, titled(frame, "gold"))
-    if gold_kind != kind:
-        raise ValueError(
-            f"the labels of answers are {kind} and those of gold {gold_kind}; write them alike"
-        )
-    return pd.DataFrame({"task": read_ids(frame, "gold", names["task"])}), given
+    source.refuse_gaps(cells[label], "label", advice)
+    source.refuse_gaps(cells[task])
+    return source, _text_ids(source, cells, columns)
 
 
-def _warn_of_strangers(
-    classes: NDArray[Any], given: NDArray[Any], gold_given: NDArray[Any]
-) -> None:
-    strangers = classes[~np.isin(classes, given)]
-    if not np.isin(gold_given, given).any():
+def positions(names: Any, among: Any) -> Indices:
+    """Where names are in a list of distinct ones, -1 for those that are not."""
+    where = pd.Index(among, dtype=object).get_indexer(pd.Index(names, dtype=object))
+    return np.asarray(where, dtype=np.intp)
+
+
+def _check_spelling(answers: pd.Series, gold: pd.Series) -> None:
+    """Raise an error or warn if labels of gold do not occur among the answers."""
+    given, trusted = np.unique(answers).tolist(), np.unique(gold).tolist()
+    never_given = [label for label in trusted if label not in given]
+    if never_given == trusted:
         raise ValueError(
-            f"no label of gold ({listing(np.unique(gold_given))}) occurs in answers "
-            f"({listing(np.unique(given))}); write them alike"
+            f"no label of gold ({name_few(trusted)}) occurs in answers ({name_few(given)}); "
+            "write them alike"
         )
-    if len(strangers):
+    if never_given:
         warnings.warn(
-            f"gold has labels that nobody in answers gave: {listing(strangers)}; check their "
+            f"gold has labels that nobody in answers gave: {name_few(never_given)}; check their "
             "spelling",
             UserWarning,
             stacklevel=4,
         )
 
 
-def _without_repeats(rows: pd.DataFrame, by: list[str], name: str) -> pd.DataFrame:
-    """Each key once; the same label twice is harmless, two labels are not."""
-    distinct = rows.drop_duplicates()
-    clash = distinct[distinct.duplicated(by)]
-    if len(clash):
-        who = sorted({tuple(key) for key in clash[by].to_numpy().tolist()})
-        said = listing(key if len(key) > 1 else key[0] for key in who)
+def _refuse_unknown(
+    source: SourceTable, tasks: pd.Series, column: str, items: tuple[str, ...]
+) -> None:
+    """Raise an error if there are tasks that are no items."""
+    unknown = sorted_levels(np.setdiff1d(tasks, items))
+    if unknown:
+        row = source.row(tasks.index[tasks == unknown[0]][0])
+        if column not in source.frame:  # a wide table
+            column = source.frame.columns[0]
         raise ValueError(
-            f"{name}: {' and '.join(by)} {said} {'has' if len(who) == 1 else 'have'} several "
-            "labels that differ; keep one row each"
+            f"{source.title} has {len(unknown)} of {tasks.nunique()} tasks that are no items: "
+            f"{name_few(unknown)}; see column {column!r}, {row}. Ids of items are such as "
+            f"{name_few(items[:2])}; add them to items, or drop their rows"
+        )
+
+
+def _without_repeats(source: SourceTable, rows: pd.DataFrame) -> pd.DataFrame:
+    """Each task, or task and annotator, once: two labels that differ are an error."""
+    key = [name for name in rows.columns if name != "label"]
+    distinct = rows.drop_duplicates()
+    clash = distinct.loc[distinct.duplicated(key), key].drop_duplicates().sort_values(key)
+    if len(clash):
+        names = clash[key[0]] if len(key) == 1 else clash.itertuples(index=False, name=None)
+        raise ValueError(
+            f"{source.title}: {' and '.join(key)} {name_few(names)} "
+            f"{'has' if len(clash) == 1 else 'have'} several labels that differ; keep one row each"
         )
     if len(distinct) < len(rows):
         warnings.warn(
-            f"{name}: {len(rows) - len(distinct)} rows repeat another one and are left out",
+            f"{source.title}: {len(rows) - len(distinct)} rows repeat another one and are left out",
             UserWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
     return distinct

@@ -1,25 +1,22 @@
-"""How often annotators are right, and groups of them by that."""
+"""How often annotators are right, and groups of annotators of similar skill."""
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from polyfid.arrays import Array
+from polyfid.arrays import Array, Indices
 from polyfid.crowd.aggregation import CrowdKitMissingError, fit_crowd_kit
-from polyfid.crowd.answers import Answers, Gold, Index, read_answers
-from polyfid.crowd.columns import places
-from polyfid.crowd.forms import Form, to_long
+from polyfid.crowd.answers import Answers, read_answers
+from polyfid.crowd.long_form import Form
 
 LEAST_GOLD = 5  # trusted tasks that an annotator must have answered to be judged by them alone
-OTHERS = 10.0  # trusted tasks that what other annotators say is worth
-LEAST_ERROR = 1e-6  # share of a confusion; keeps an answer from being impossible
+OTHERS = 10.0  # number of trusted labels that the answers of other annotators count as
+LEAST_ERROR = 1e-6  # lower bound of the probability of an answer given the true class
 
 
 def workers(
@@ -31,13 +28,13 @@ def workers(
     worker: str = "worker",
     label: str = "label",
 ) -> pd.DataFrame:
-    """Say how far each annotator can be relied on.
+    """Estimate how often each annotator is right.
 
     Parameters
     ----------
-    answers : pandas or polars DataFrame
+    answers : path, or pandas or polars DataFrame
         Long or wide; see `to_long`.
-    gold : DataFrame, optional
+    gold : path or DataFrame, optional
         Trusted labels, with columns ``task`` and ``label``.
     form : {"long", "wide"}, optional
         The form of the answers; see `to_long`.
@@ -47,20 +44,21 @@ def workers(
     Returns
     -------
     DataFrame
-        One row an annotator, the least skilled first: ``worker``, ``n`` (answers),
+        One row per annotator, the least skilled first: ``worker``, ``n`` (answers),
         ``agreement_majority``, ``n_gold`` (answers to tasks with a trusted label),
         ``agreement_gold``, ``skill`` (estimated share of right answers) and ``skill_from``, what
-        it was estimated from. Shares that nothing is known about are missing.
+        it was estimated from. Shares that cannot be estimated are missing.
 
     Notes
     -----
     The majority is that of the other annotators of a task; of k labels that tie, each counts 1/k.
 
-    The skill is first, over the tasks that others answered as well, the mean probability of the
-    annotator's answer given theirs, by the model of Dawid and Skene [1]_ which crowd-kit fits.
-    Without crowd-kit it is the agreement with the majority, and a warning says so. Trusted labels
-    correct it: it counts as much as 10 of them. Where nobody else answered an annotator's tasks,
-    the skill is the agreement with gold if that has at least 5 of them.
+    The skill is a weighted mean of two estimates. The first is the mean probability of the
+    annotator's answers given those of the other annotators, under the model of Dawid and Skene
+    [1]_, fitted by crowd-kit; it counts as much as 10 trusted labels. Without crowd-kit it is the
+    agreement with the majority, and a warning says so. The second is the agreement with gold. If
+    nobody else answered an annotator's tasks, the skill is the agreement with gold, provided that
+    gold has at least 5 of these tasks.
 
     References
     ----------
@@ -85,78 +83,63 @@ def workers(
     1    ann  4                0.75
     2    bob  4                0.75
     """
-    long = to_long(answers, form=form, task=task, worker=worker, label=label)
-    read, trusted = read_answers(long, gold, {"task": task, "worker": worker, "label": label})
-    skills = Skills.of(read, trusted)
-    table = pd.DataFrame(
+    columns = {"task": task, "worker": worker, "label": label}
+    skills = estimate_skills(read_answers(answers, gold, form, columns))
+    return skills.sort_values("skill", kind="stable", ignore_index=True)
+
+
+def estimate_skills(answers: Answers) -> pd.DataFrame:
+    """The table of `workers`, in the order of the annotators' names."""
+    gold = answers.gold[answers.task]
+    right = np.where(gold < 0, np.nan, gold == answers.label)
+    by_gold, n_gold = _mean_by_worker(answers, right)
+    by_majority, _ = _mean_by_worker(answers, _agreement_with_others(answers))
+    by_others, method = _skill_by_others(answers, by_majority)
+    alone = np.isnan(by_others)
+    skill = (n_gold * np.nan_to_num(by_gold) + OTHERS * by_others) / (n_gold + OTHERS)
+    skill[alone] = np.where(n_gold >= LEAST_GOLD, by_gold, np.nan)[alone]
+    source = np.full(len(skill), method, dtype=object)
+    source[n_gold > 0] = f"{method} and gold"
+    source[alone] = "gold"
+    source[np.isnan(skill)] = None
+    return pd.DataFrame(
         {
-            "worker": read.workers,
-            "n": skills.n,
-            "agreement_majority": skills.majority,
-            "n_gold": skills.n_gold,
-            "agreement_gold": skills.gold,
-            "skill": skills.skill,
-            "skill_from": skills.source,
+            "worker": answers.workers,
+            "n": np.bincount(answers.worker, minlength=len(answers.workers)),
+            "agreement_majority": by_majority,
+            "n_gold": n_gold,
+            "agreement_gold": by_gold,
+            "skill": skill,
+            "skill_from": source,
         }
     )
-    return table.sort_values("skill", kind="stable", ignore_index=True)
 
 
-@dataclass(frozen=True)
-class Skills:
-    """What is known about annotators, in the order of their names."""
+def group_by_skill(skills: pd.DataFrame, n_groups: int) -> Indices:
+    """The group of each annotator, from 0, the least skilled; about as many answers in each.
 
-    n: Index
-    majority: Array
-    n_gold: Index
-    gold: Array
-    skill: Array
-    source: NDArray[np.object_]
-
-    @classmethod
-    def of(cls, answers: Answers, gold: Gold) -> Skills:
-        """Skills by other annotators and trusted labels."""
-        place = places(answers.tasks, gold.tasks)[answers.task]
-        known = place >= 0
-        right = np.full(len(answers), np.nan)
-        right[known] = gold.label[place[known]] == answers.label[known]
-        by_gold, n_gold = _mean_by_worker(answers, right)
-        by_majority, _ = _mean_by_worker(answers, _agreement_with_others(answers))
-        by_others, source = _by_others(answers, by_majority)
-        skill = (n_gold * np.nan_to_num(by_gold) + OTHERS * by_others) / (n_gold + OTHERS)
-        alone = np.isnan(by_others)
-        skill[alone] = np.where(n_gold >= LEAST_GOLD, by_gold, np.nan)[alone]
-        sources = np.full(len(skill), source, dtype=object)
-        sources[n_gold > 0] = f"{source} and gold"
-        sources[alone] = "gold"
-        sources[np.isnan(skill)] = None
-        n = np.bincount(answers.worker, minlength=len(answers.workers))
-        return cls(n, by_majority, n_gold, by_gold, skill, sources)
-
-    def groups(self, n_groups: int) -> Index:
-        """The group of each annotator, from 0, the least skilled; about as many answers in each.
-
-        Annotators of equal skill are in one group. Those nothing is known about are taken to be
-        of average skill.
-        """
-        known = ~np.isnan(self.skill)
-        if not known.any():
-            raise ValueError(
-                "level='skill' needs tasks that several annotators answered, or trusted labels for "
-                f"at least {LEAST_GOLD} tasks of an annotator; there are none. Pass level='answer'"
-            )
-        skill = np.where(known, self.skill, np.average(self.skill[known], weights=self.n[known]))
-        # Rounded, so that a skill does not depend on the order of summation.
-        steps, step = np.unique(skill.round(9), return_inverse=True)
-        if len(steps) < n_groups:
-            raise ValueError(
-                f"n_groups must be at most the number of different skills, which is {len(steps)} "
-                f"among {len(skill)} annotators, got {n_groups}; pass less"
-            )
-        return _cut(np.bincount(step, self.n).astype(float), n_groups)[step]
+    Annotators of equal skill are in one group. Those of unknown skill count as average.
+    """
+    skill, n = skills["skill"].to_numpy(), skills["n"].to_numpy()
+    known = ~np.isnan(skill)
+    if not known.any():
+        raise ValueError(
+            "level='skill' needs tasks that several annotators answered, or trusted labels for "
+            f"at least {LEAST_GOLD} tasks of an annotator; there are none. Pass level='answer'"
+        )
+    skill = np.where(known, skill, np.average(skill[known], weights=n[known]))
+    # Rounded, so that a skill does not depend on the order of summation.
+    steps, step = np.unique(skill.round(9), return_inverse=True)
+    if len(steps) < n_groups:
+        raise ValueError(
+            f"n_groups must be at most the number of different skills, which is {len(steps)} "
+            f"among {len(skill)} annotators, got {n_groups}; pass a smaller number"
+        )
+    return _cut(np.bincount(step, n).astype(float), n_groups)[step]
 
 
-def _by_others(answers: Answers, by_majority: Array) -> tuple[Array, str]:
+def _skill_by_others(answers: Answers, by_majority: Array) -> tuple[Array, str]:
+    """Skills that the answers of other annotators suggest, and the method."""
     try:
         return _mean_by_worker(answers, _probability_given_others(answers))[0], "dawid-skene"
     except CrowdKitMissingError:
@@ -164,13 +147,13 @@ def _by_others(answers: Answers, by_majority: Array) -> tuple[Array, str]:
             "crowd-kit is not installed: skills are agreements with the majority of the other "
             'annotators, a rougher guess; pip install "polyfid[crowd]"',
             UserWarning,
-            stacklevel=5,
+            stacklevel=4,
         )
         return by_majority, "majority"
 
 
-def _mean_by_worker(answers: Answers, values: Array) -> tuple[Array, Index]:
-    """The mean of what is known about each annotator's answers, and the number of those."""
+def _mean_by_worker(answers: Answers, values: Array) -> tuple[Array, Indices]:
+    """The mean of the values of each annotator's answers that are not missing, and their number."""
     known = ~np.isnan(values)
     n = np.bincount(answers.worker[known], minlength=len(answers.workers))
     total = np.bincount(answers.worker[known], values[known], minlength=len(answers.workers))
@@ -203,12 +186,12 @@ def _probability_given_others(answers: Answers) -> Array:
     return np.where(alone, np.nan, own)
 
 
-def _cut(sizes: Array, n_groups: int) -> Index:
-    """The group of each of some sizes in a row: runs that add up to about as much each."""
+def _cut(sizes: Array, n_groups: int) -> Indices:
+    """Divide a list of sizes into runs of about equal sums; the number of the run of each size."""
     total = np.cumsum(sizes)
     ends = [0]
     for g in range(1, n_groups):
-        # Something is left for this group and for each that follows.
+        # At least one size for this group and for each that follows.
         candidates = np.arange(ends[-1] + 1, len(sizes) - (n_groups - g) + 1)
         off = np.abs(total[candidates - 1] - total[-1] * g / n_groups)
         ends.append(int(candidates[np.argmin(off)]))

@@ -1,7 +1,7 @@
 """Fits and predictions on a Dask cluster: workers add up their own partitions of the rows.
 
-Of the rows only the sample that hyper-parameters are tuned on comes to the client; from then on
-sums do. Needs the extra ``dask``.
+Only a sample of the rows, on which hyper-parameters are tuned, is sent to the client; after that,
+sums are. Needs the extra ``dask``.
 """
 
 try:
@@ -16,7 +16,7 @@ except ModuleNotFoundError as error:
         name=missing,
     ) from None
 
-from polyfid.distributed.fitting import fit
-from polyfid.distributed.predicting import predict, predict_proba
+from polyfid.distributed.cluster_fit import fit
+from polyfid.distributed.lazy_predictions import predict, predict_proba
 
 __all__ = ["fit", "predict", "predict_proba"]

@@ -1,8 +1,8 @@
-"""Label Studio: its exports as tables of items, answers and trusted labels; predictions for it.
+"""Label Studio: exports as tables of items, answers and trusted labels, and predictions for it.
 
 ``polyfid.crowd.to_rows(*read_export("export.json"))`` is a table to learn from, `read_items` gives
-the rows to predict, and `write_predictions` brings what was learnt back, so that people look at the
-least certain tasks first.
+the rows to predict, and `write_predictions` writes predictions that Label Studio imports, so that
+annotators can start with the least certain tasks.
 """
 
 from polyfid.labelstudio.export import Export, read_export

@@ -8,9 +8,13 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from polyfid.labelstudio.annotations import CHOICES, Annotation, Label, annotations_of
-from polyfid.labelstudio.items import items_of
-from polyfid.labelstudio.tasks import LabelStudioError, few, read_tasks, task_ids, text
+from polyfid.labelstudio.annotations import CHOICES, Annotation, read_annotations
+from polyfid.labelstudio.items import make_items, task_ids
+from polyfid.labelstudio.tasks import LabelStudioError, checked, read_tasks
+from polyfid.text import name_few
+
+#: Ranks of labels: trusted annotators come between, the first of them with 0.
+TRUTH, CROWD = -1.0, float("inf")
 
 
 class Export(NamedTuple):
@@ -89,93 +93,81 @@ def read_export(
         raise LabelStudioError("features and trusted must be lists, got text; put it in a list")
     tasks = read_tasks(source)
     ids = task_ids(tasks)
-    found = [a for i, task in zip(ids, tasks, strict=True) for a in annotations_of(i, task)]
-    name = _control(found, from_name)
-    experts = _experts(found, trusted)
-    labels = [a for a in (Label.of(a, name) for a in found) if a is not None]
-    if len(labels) < len(found):
+    annotations = [a for i, task in zip(ids, tasks, strict=True) for a in read_annotations(i, task)]
+    control = _find_control(annotations, from_name)
+    ranks = _rank_experts(annotations, trusted)
+    choices = [(a, a.choice(control)) for a in annotations]
+    labels = [(a.task, *_trust(a, ranks), label) for a, label in choices if label is not None]
+    if not labels:
+        raise LabelStudioError(f"no annotation makes a choice for {control!r}; choose another one")
+    if len(labels) < len(choices):
         warnings.warn(
-            f"{len(found) - len(labels)} of {len(found)} annotations make no choice for {name!r} "
-            "and are left out",
+            f"{len(choices) - len(labels)} of {len(choices)} annotations make no choice for "
+            f"{control!r} and are left out",
             UserWarning,
             stacklevel=2,
         )
-    if not labels:
-        raise LabelStudioError(f"no annotation makes a choice for {name!r}; is it the right name?")
-    crowd = _latest(a for a in labels if not a.is_truth and not a.worker & experts.keys())
-    sure = _trusted(labels, experts)
-    answers = pd.DataFrame(
-        [(a.task, a.name, a.label) for a in crowd], columns=["task", "worker", "label"]
+    latest = _latest(pd.DataFrame(labels, columns=["task", "worker", "time", "rank", "label"]))
+    is_crowd = latest["rank"] == CROWD
+    gold = latest[~is_crowd].sort_values("rank", kind="stable").drop_duplicates("task")
+    return Export(
+        make_items(ids, tasks, features),
+        latest.loc[is_crowd, ["task", "worker", "label"]].reset_index(drop=True),
+        gold[["task", "label"]].reset_index(drop=True) if len(gold) else None,
     )
-    gold = pd.DataFrame(list(sure.items()), columns=["task", "label"]) if sure else None
-    return Export(items_of(ids, tasks, features), answers, gold)
 
 
-def _control(annotations: list[Annotation], from_name: str | None) -> str:
+def _find_control(annotations: list[Annotation], from_name: str | None) -> str:
     """The control whose choices are the labels."""
     entries = [entry for a in annotations for entry in a.result]
-    if not entries:
-        raise LabelStudioError("the export holds no annotations; there must be at least one")
-    kinds = {str(entry.get("type")) for entry in entries}
-    there = sorted({str(e.get("from_name")) for e in entries if e.get("type") == CHOICES})
-    if not there:
+    controls = sorted({str(e.get("from_name")) for e in entries if e.get("type") == CHOICES})
+    if not controls:
+        kinds = name_few(sorted({str(entry.get("type")) for entry in entries}))
         raise LabelStudioError(
-            f"the annotations hold no choices but {few(kinds)}; only classification by one "
-            "choice of a Choices control can be read"
+            f"the export holds no annotations by a Choices control, only {kinds or 'empty ones'}; "
+            "nothing else can be read"
         )
-    if from_name is None and len(there) > 1:
+    if from_name is None and len(controls) == 1:
+        return str(checked(controls[0], "from_name", "text"))
+    if from_name not in controls:
         raise LabelStudioError(
-            f"the annotations hold choices of {few(there)}; say which by from_name= (--from-name)"
+            "from_name (--from-name) must be a Choices control with annotations, "
+            f"{name_few(controls)}; got {from_name!r}"
         )
-    if from_name is not None and from_name not in there:
-        raise LabelStudioError(
-            f"from_name must be a Choices control with annotations, got {from_name!r}; there is "
-            f"{few(there)}"
-        )
-    return text(there[0] if from_name is None else from_name, "from_name")
+    return from_name
 
 
-def _experts(annotations: list[Annotation], trusted: Iterable[int | str] | None) -> dict[str, int]:
-    """Trusted annotators and their ranks."""
+def _rank_experts(
+    annotations: list[Annotation], trusted: Iterable[int | str] | None
+) -> dict[str, int]:
+    """Names of trusted annotators, and their ranks: 0 for the most trusted one."""
     ranks = {str(who): rank for rank, who in enumerate(trusted or ())}
-    there = {name for a in annotations for name in a.worker}
-    strangers = [who for who in ranks if who not in there]
-    if strangers:
+    absent = ranks.keys() - {name for a in annotations for name in a.names}
+    if absent:
         raise LabelStudioError(
-            f"trusted: nobody called {few(strangers)} annotated anything; there is "
-            f"{few(sorted({a.name for a in annotations}))}"
+            f"trusted: nobody called {name_few(sorted(absent))} annotated anything; there is "
+            f"{name_few(sorted({a.annotator for a in annotations}))}"
         )
     return ranks
 
 
-def _latest(labels: Iterable[Label]) -> list[Label]:
-    """The last label of each task by each annotator."""
-    kept: dict[tuple[int | str, str], Label] = {}
-    for new in labels:
-        old = kept.get((new.task, new.name))
-        if old is None or new.when > old.when:
-            kept[new.task, new.name] = new
-        elif new.when == old.when and new.label != old.label:
-            raise LabelStudioError(
-                f"task {new.task!r}: {new.name!r} chose {old.label!r} and {new.label!r}, and the "
-                "export does not say which came last; delete one"
-            )
-    return list(kept.values())
+def _trust(annotation: Annotation, ranks: dict[str, int]) -> tuple[str, str, float]:
+    """The annotator, the time and the rank of an annotation; ground truth is nobody's."""
+    if annotation.is_truth:
+        return "the ground truth", "", TRUTH
+    rank = min((ranks[name] for name in annotation.names & ranks.keys()), default=CROWD)
+    return annotation.annotator, annotation.time, rank
 
 
-def _trusted(labels: list[Label], experts: dict[str, int]) -> dict[int | str, str]:
-    """The trusted label of each task that has one: ground truth, else that of the first expert."""
-    sure: dict[int | str, str] = {}
-    for new in (a for a in labels if a.is_truth):
-        if sure.setdefault(new.task, new.label) != new.label:
-            raise LabelStudioError(
-                f"task {new.task!r}: {sure[new.task]!r} and {new.label!r} are both marked as "
-                "ground truth; keep one"
-            )
-    by_experts = [a for a in labels if not a.is_truth and a.worker & experts.keys()]
-    ranked = sorted(
-        _latest(by_experts), key=lambda a: min(experts[n] for n in a.worker & experts.keys())
-    )
-    for new in ranked:
-        sure.setdefault(new.task, new.label)
-    return sure
+def _latest(labels: pd.DataFrame) -> pd.DataFrame:
+    """The last label of each task by each annotator, and the one that is its ground truth."""
+    key = ["task", "worker", "rank"]
+    last = labels[labels["time"] == labels.groupby(key, sort=False)["time"].transform("max")]
+    distinct = last.drop_duplicates([*key, "label"])
+    clash = distinct[distinct.duplicated(key, keep=False)]
+    for (task, worker, _), names in clash.groupby(key, sort=False)["label"]:
+        raise LabelStudioError(
+            f"task {task}: {worker} says {name_few(names)}, and the export does not say which came "
+            "last; keep one"
+        )
+    return distinct

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from polyfid.labelstudio.tasks import (
     LabelStudioError,
     Task,
-    few,
+    TaskId,
+    check_ids,
+    checked,
+    kind_of,
     read_tasks,
-    task_ids,
-    text,
-    type_of,
 )
+from polyfid.text import name_few
 
-# Columns that tables of rows have for themselves.
+#: Columns that tables of labelled rows have; fields of the same name get another one.
 RESERVED = {"id", "label", "fidelity", "weight", "worker"}
+NUMBERS = {"an integer", "a number"}
+INT64 = 2**63
 
 
 def read_items(source: Any, *, features: Sequence[str] | None = None) -> pd.DataFrame:
-    """The tasks of a project as rows to predict, whether they have annotations or not.
+    """Read the tasks of a project as rows to predict, whether they have annotations or not.
 
     Parameters
     ----------
@@ -45,47 +48,53 @@ def read_items(source: Any, *, features: Sequence[str] | None = None) -> pd.Data
     0   7  120.0
     """
     tasks = read_tasks(source)
-    return items_of(task_ids(tasks), tasks, features)
+    return make_items(task_ids(tasks), tasks, features)
 
 
-def items_of(
-    ids: list[int | str], tasks: list[Task], features: Sequence[str] | None
+def task_ids(tasks: list[Task]) -> list[TaskId]:
+    """The ids of tasks: integers if all are, else text."""
+    ids = check_ids(task.get("id") for task in tasks)
+    whole = all(isinstance(i, int) and -INT64 <= i < INT64 for i in ids)
+    return ids if whole else [str(i) for i in ids]
+
+
+def make_items(
+    ids: list[TaskId], tasks: list[Task], features: Sequence[str] | None
 ) -> pd.DataFrame:
-    """The ids of tasks and fields of their data; all that make columns, or those asked for."""
+    """Ids of tasks and the requested fields of their data; by default all that fit in a column."""
     columns: dict[str, Any] = {"id": ids}
-    fields: dict[str, None] = dict.fromkeys(key for task in tasks for key in task["data"])
+    fields = dict.fromkeys(key for task in tasks for key in task["data"])
     for field in fields if features is None else features:
         if field not in fields:
             raise LabelStudioError(
-                f"features: no task has {field!r} in its data; there is {few(fields)}"
+                f"features: no task has {field!r} in its data; there is {name_few(fields)}"
             )
         values = [task["data"].get(field) for task in tasks]
-        odd = next((v for v in values if not isinstance(v, bool | int | float | str | None)), None)
-        if odd is not None:
+        kinds = {kind_of(value) for value in values} - {"nothing"}
+        if other := kinds - {*NUMBERS, "true or false", "text"}:
             if features is None:
                 continue
             raise LabelStudioError(
-                f"features: {field!r} holds {type_of(odd)}; it must hold numbers, text or truth "
+                f"features: {field!r} holds {other.pop()}; it must hold numbers, text or truth "
                 "values"
             )
-        name = f"data.{field}" if field in RESERVED else text(field, "a field of data")
+        name = f"data.{field}" if field in RESERVED else checked(field, "a field of data", "text")
         if name in columns:
             raise LabelStudioError(f"features: there are two fields to be called {name!r}")
-        columns[name] = _column(values, field)
+        columns[name] = _column(values, kinds, f"data: {field!r}")
     return pd.DataFrame(columns)
 
 
-def _column(values: list[Any], field: str) -> Any:
-    """Numbers where all are, truth values where all are, else text."""
-    present = [v for v in values if v is not None]
-    if present and all(isinstance(v, bool) for v in present):
+def _column(values: list[Any], kinds: set[str], what: str) -> Any:
+    """Numbers or truth values if all are, else text."""
+    if kinds == {"true or false"}:
         return values
-    if present and all(isinstance(v, int | float) and not isinstance(v, bool) for v in present):
-        try:
-            numbers = [math.nan if v is None else float(v) for v in values]
-        except OverflowError:
-            numbers = [math.inf]
-        if any(math.isinf(v) for v in numbers):
-            raise LabelStudioError(f"data: {field!r} holds a number that is too large")
-        return numbers
-    return [None if v is None else text(str(v), f"data: {field!r}") for v in values]
+    if not kinds or not kinds <= NUMBERS:
+        return [None if v is None else checked(str(v), what, "text") for v in values]
+    try:
+        numbers = np.array(values, dtype=float)
+    except OverflowError:
+        numbers = np.array([np.inf])
+    if np.isinf(numbers).any():
+        raise LabelStudioError(f"{what} holds a number that is too large")
+    return numbers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -11,10 +12,17 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from polyfid._version import __version__
-from polyfid.labelstudio.tasks import LabelStudioError, read_tasks, task_id, text, write_json
+from polyfid.atomic import replacing
+from polyfid.frames import is_frame
+from polyfid.labelstudio.annotations import CHOICES
+from polyfid.labelstudio.tasks import LabelStudioError, TaskId, check_ids, checked, read_tasks
+from polyfid.tables import read_table
+from polyfid.tables.labelled import read_ids
+from polyfid.text import name_few
+from polyfid.values import to_python
 
 PREFIX = "p_"  # of columns of probabilities in tables of predictions
-SLACK = 1e-6  # by which probabilities may miss a sum of 1
+SLACK = 1e-6  # allowed difference of a sum of probabilities from 1
 
 
 def write_predictions(
@@ -29,7 +37,7 @@ def write_predictions(
 ) -> None:
     """Write the most probable label of each task, with its probability as the score.
 
-    In Label Studio, tasks sorted by prediction score come with the least certain ones first.
+    Label Studio can then sort tasks by prediction score, so that the least certain come first.
 
     Parameters
     ----------
@@ -39,15 +47,15 @@ def write_predictions(
         already, it holds predictions alone, to be posted to
         ``/api/projects/<project>/import/predictions``.
     proba : pandas or polars DataFrame
-        One row a task: probabilities in columns "p_<label>", or, without such columns, in all
-        columns but ``item_id``, named by label. Rows are matched by ``item_id`` where there is such
-        a column, else they must be in the order of the tasks.
+        One row per task: probabilities in columns "p_<label>", or, without such columns, in all
+        columns but ``item_id``, named by label. Rows are matched by ``item_id`` if there is such a
+        column, else they must be in the order of the tasks.
     path : path
-        The file, which appears when it is complete.
+        The file; it is replaced only when the new one is complete.
     from_name, to_name : str
-        Names of the ``Choices`` control and of the object that it is about.
+        Names of the ``Choices`` control and of the object that it labels.
     model_version : str, optional
-        Under which Label Studio lists the predictions.
+        The name under which Label Studio lists the predictions.
     item_id : str
         Column of ``proba`` with ids of tasks.
 
@@ -67,117 +75,94 @@ def write_predictions(
     >>> prediction["task"], prediction["score"], prediction["result"][0]["value"]
     (7, 0.75, {'choices': ['rock']})
     """
-    for name, value in (
-        ("from_name", from_name),
-        ("to_name", to_name),
-        ("model_version", model_version),
-    ):
-        if not text(value, name):
+    names = {"from_name": from_name, "to_name": to_name, "model_version": model_version}
+    for name, value in names.items():
+        if not checked(value, name, "text"):
             raise LabelStudioError(f"{name} must not be empty")
-    ids, given = _read(tasks)
-    labels, values = _probabilities(proba, ids, item_id)
-    best = values.argmax(axis=1)
-    scores = values[np.arange(len(values)), best]
-    predictions = [
-        {
+    ids, heads = _identify(tasks)
+    labels, values = _read_probabilities(proba, ids, item_id)
+    control = {"from_name": from_name, "to_name": to_name, "type": CHOICES}
+    written = []
+    for head, row in zip(heads, values, strict=True):
+        best = int(row.argmax())
+        prediction = {
             "model_version": model_version,
-            "score": float(score),
-            "result": [
-                {
-                    "from_name": from_name,
-                    "to_name": to_name,
-                    "type": "choices",
-                    "value": {"choices": [labels[place]]},
-                }
-            ],
+            "score": float(row[best]),
+            "result": [{**control, "value": {CHOICES: [labels[best]]}}],
         }
-        for place, score in zip(best, scores, strict=True)
-    ]
-    written: list[dict[str, Any]]
-    if given is None:
-        written = [{"task": i, **p} for i, p in zip(ids, predictions, strict=True)]
-    else:
-        written = [
-            {"id": i, "data": task["data"], "predictions": [p]}
-            for i, task, p in zip(ids, given, predictions, strict=True)
-        ]
-    write_json(written, path)
+        written.append(
+            {**head, **({"predictions": [prediction]} if "data" in head else prediction)}
+        )
+    try:
+        content = json.dumps(written, allow_nan=False, indent=1)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise LabelStudioError(
+            f"the tasks hold something that JSON cannot ({str(error)[:100]})"
+        ) from error
+    with replacing(path) as file:
+        file.write(f"{content}\n".encode())
 
 
-def _read(tasks: Any) -> tuple[list[int | str], list[Mapping[str, Any]] | None]:
-    """Ids of tasks, and the tasks if they came."""
+def _identify(tasks: Any) -> tuple[list[TaskId], list[dict[str, Any]]]:
+    """Ids of tasks, and what a file says of each task besides its prediction."""
     if isinstance(tasks, str | os.PathLike | Mapping) or (
         isinstance(tasks, list | tuple) and any(isinstance(t, Mapping) for t in tasks)
     ):
         read = read_tasks(tasks)
-        ids = [task_id(place, task) for place, task in enumerate(read)]
-        given: list[Mapping[str, Any]] | None = read
-    elif isinstance(tasks, Iterable):
-        # Numbers of numpy and pandas have an item() that is plain.
-        plain = [t.item() if isinstance(t, np.generic) else t for t in tasks]
-        ids = [task_id(place, {"id": i}) for place, i in enumerate(plain)]
-        given = None
-    else:
-        raise LabelStudioError(
-            f"tasks must be a file, a list of tasks or ids, got {type(tasks).__name__}"
-        )
-    names = pd.Series([str(i) for i in ids], dtype=object)
-    if names.duplicated().any():
-        raise LabelStudioError(f"several tasks have the id {names[names.duplicated()].iloc[0]!r}")
-    return ids, given
+        ids = check_ids(task.get("id") for task in read)
+        return ids, [{"id": i, "data": t["data"]} for i, t in zip(ids, read, strict=True)]
+    if isinstance(tasks, Iterable):
+        ids = check_ids(map(to_python, tasks))
+        return ids, [{"task": i} for i in ids]
+    raise LabelStudioError(
+        f"tasks must be a file, a list of tasks or ids, got {type(tasks).__name__}"
+    )
 
 
-def _probabilities(
-    proba: Any, ids: list[int | str], item_id: str
+def _read_probabilities(
+    proba: Any, ids: list[TaskId], item_id: str
 ) -> tuple[list[str], NDArray[np.float64]]:
     """Labels and probabilities (tasks, labels), in the order of the tasks."""
-    columns = getattr(proba, "columns", None)
-    if columns is None:
+    if not is_frame(proba):
         raise LabelStudioError(f"proba must be a data frame, got {type(proba).__name__}")
-    names = list(columns)
-    chosen = [c for c in names if str(c).startswith(PREFIX)]
-    labels = [str(c).removeprefix(PREFIX) for c in chosen]
-    if not chosen:
-        chosen = [c for c in names if c != item_id]
-        labels = [str(c) for c in chosen]
-    if not chosen:
+    frame = read_table(proba)
+    columns = [name for name in frame.columns if name.startswith(PREFIX)]
+    columns = columns or [name for name in frame.columns if name != item_id]
+    if not columns:
         raise LabelStudioError("proba has no columns of probabilities, such as 'p_yes' and 'p_no'")
     try:
-        values = np.column_stack([np.asarray(proba[c], dtype=float) for c in chosen])
+        values = frame[columns].to_numpy(dtype=float)
     except (TypeError, ValueError) as error:
         raise LabelStudioError(
-            f"proba: columns {', '.join(map(repr, chosen[:5]))} must hold numbers; name those of "
-            "probabilities 'p_<label>'"
+            f"proba: columns {name_few(columns)} must hold numbers; name those of probabilities "
+            "'p_<label>'"
         ) from error
-    ordered = values[_places(proba[item_id], ids)] if item_id in names else values
-    if len(ordered) != len(ids):
+    if item_id in frame:
+        values = values[_find_rows(read_ids(frame, item_id), ids)]
+    if len(values) != len(ids):
         raise LabelStudioError(
-            f"there are {len(ids)} tasks and {len(ordered)} rows of proba; pass as many, or a "
+            f"there are {len(ids)} tasks and {len(values)} rows of proba; pass as many, or a "
             f"column {item_id!r} of proba that says which is which"
         )
-    wrong = ~((ordered >= 0.0).all(axis=1) & (np.abs(ordered.sum(axis=1) - 1.0) <= SLACK))
+    wrong = ~((values >= 0.0).all(axis=1) & (np.abs(values.sum(axis=1) - 1.0) <= SLACK))
     if wrong.any():
         raise LabelStudioError(
-            f"proba: the probabilities of task {ids[int(np.argmax(wrong))]!r} are not such that "
-            "none is below 0 and they add up to 1"
+            f"proba: the probabilities of task {ids[int(np.argmax(wrong))]!r} must not be negative "
+            "and must add up to 1"
         )
-    return [text(label, "a label") for label in labels], ordered
+    labels = [checked(name.removeprefix(PREFIX), "a label", "text") for name in columns]
+    return labels, values
 
 
-def _places(column: Any, ids: list[int | str]) -> NDArray[np.intp]:
-    """The rows of a column of ids that tasks have."""
-    index = pd.Index([_plain(v) for v in column], dtype=object)
+def _find_rows(names: NDArray[np.str_], ids: list[TaskId]) -> NDArray[np.intp]:
+    """Positions of tasks in a column of ids."""
+    index = pd.Index(names, dtype=object)
     if not index.is_unique:
         raise LabelStudioError(f"proba has several rows for task {index[index.duplicated()][0]!r}")
-    places = index.get_indexer(pd.Index([str(i) for i in ids], dtype=object))
-    if (places < 0).any():
+    rows = index.get_indexer(pd.Index([str(i) for i in ids], dtype=object))
+    absent = np.flatnonzero(rows < 0)
+    if len(absent):
         raise LabelStudioError(
-            f"proba has no row for {(places < 0).sum()} of {len(ids)} tasks, such as "
-            f"{ids[int(np.argmin(places))]!r}"
+            f"proba has no row for {len(absent)} of {len(ids)} tasks, such as {ids[absent[0]]!r}"
         )
-    return np.asarray(places, dtype=np.intp)
-
-
-def _plain(value: Any) -> str:
-    whole = isinstance(value, float | np.floating) and float(value).is_integer()
-    return str(int(value) if whole else value)
+    return np.asarray(rows, dtype=np.intp)

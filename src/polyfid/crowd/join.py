@@ -1,0 +1,192 @@
+"""Items, answers and trusted labels joined into one table of labelled rows."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.random import RandomState
+from sklearn.utils import check_random_state
+
+from polyfid.arrays import Indices
+from polyfid.crowd.aggregation import MAJORITY, METHODS, Ties, choose, score
+from polyfid.crowd.answers import Answers, positions, read_answers
+from polyfid.crowd.long_form import Form
+from polyfid.crowd.skill import estimate_skills, group_by_skill
+from polyfid.crowd.source_table import SourceTable
+from polyfid.tables.labelled import read_ids, sorted_levels
+from polyfid.text import name_few
+
+Level = Literal["answer", "majority", "skill"]
+
+GOLD = "gold"
+
+
+def to_rows(
+    items: Any,
+    answers: Any,
+    gold: Any = None,
+    *,
+    level: Level = "answer",
+    ties: Ties = "draw",
+    n_groups: int = 2,
+    aggregate: str | None = None,
+    random_state: int | RandomState | None = 0,
+    item_id: str = "id",
+    task: str = "task",
+    worker: str = "worker",
+    label: str = "label",
+    form: Form | None = None,
+) -> pd.DataFrame:
+    """Join items, answers of annotators and trusted labels into one table of labelled rows.
+
+    Parameters
+    ----------
+    items : path, or pandas or polars DataFrame
+        One row per item: its id and its features. Items without any label give no row.
+    answers : path or DataFrame
+        Long or wide; see `to_long`. Tasks are ids of items; 7, 7.0 and "7" are the same.
+    gold : path or DataFrame, optional
+        Trusted labels, with columns ``task`` and ``label``: the top level.
+    level : {"answer", "majority", "skill"}
+        "answer": each answer is a row of the level "crowd". "majority": the answers to an item
+        become one row of the level "crowd", by majority. "skill": annotators are divided into
+        ``n_groups`` levels "crowd-1" (the least skilled), "crowd-2", …; each answer is a row.
+    ties : {"draw", "split"}
+        Where k labels are equally good, draw one of them, or take all of them as rows of weight
+        1/k.
+    n_groups : int
+        Number of levels for ``level="skill"``, with about equally many answers in each; see
+        `workers` for the skill.
+    aggregate : str, optional
+        Merge the answers of a level to an item into one row: by "majority", or by crowd-kit's
+        "dawid-skene", "one-coin-dawid-skene", "glad", "mace" or "m-msr".
+    random_state : int, RandomState or None
+        For ties that are drawn, and for "mace".
+    item_id : str
+        The column of ``items`` with the ids.
+    task, worker, label : str
+        Columns of ``answers`` and ``gold``.
+    form : {"long", "wide"}, optional
+        The form of ``answers``; see `to_long`.
+
+    Returns
+    -------
+    DataFrame
+        The id, the features, ``label``, ``fidelity`` (an ordered categorical, least trusted
+        first; trusted labels have the level "gold"), ``weight``, and with ``level="answer"`` and
+        no ``aggregate`` also ``worker``, which is "gold" for trusted labels. Rows are sorted by
+        level, id and annotator, whatever the order of the tables.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from polyfid.crowd import to_rows
+    >>> items = pd.DataFrame({"id": [1, 2], "tempo": [90.0, 120.0]})
+    >>> answers = pd.DataFrame({"song": [1, 2], "ann": ["jazz", "rock"], "bob": ["jazz", "pop"]})
+    >>> gold = pd.DataFrame({"task": [2], "label": ["rock"]})
+    >>> to_rows(items, answers, gold, level="majority", ties="split")
+       id  tempo label fidelity  weight
+    0   1   90.0  jazz    crowd     1.0
+    1   2  120.0   pop    crowd     0.5
+    2   2  120.0  rock    crowd     0.5
+    3   2  120.0  rock     gold     1.0
+    """
+    method = _check_options(level, ties, n_groups, aggregate)
+    rng = check_random_state(random_state)
+    features, ids = _read_items(items, item_id)
+    columns = {"task": task, "worker": worker, "label": label}
+    read = read_answers(answers, gold, form, columns, ids)
+    names, group = ["crowd"], np.zeros(len(read.workers), dtype=np.intp)
+    if level == "skill":
+        names = [f"crowd-{g + 1}" for g in range(n_groups)]
+        group = group_by_skill(estimate_skills(read), n_groups)
+    rows = _labelled_rows(read, group, method, ties, rng)
+    if gold is not None:
+        names.append(GOLD)
+    codes = rows["fidelity"].to_numpy()
+    rows["fidelity"] = pd.Categorical.from_codes(codes, pd.Index(names), ordered=True)
+    rows["label"] = read.classes[rows["label"].to_numpy()]
+    if level != "answer" or method is not None:
+        rows = rows.drop(columns="worker")
+    joined = features.iloc[rows.pop("task").to_numpy()].reset_index(drop=True)
+    return pd.concat([joined, rows], axis=1)
+
+
+def _check_options(level: Any, ties: Any, n_groups: Any, aggregate: Any) -> str | None:
+    """Check options; the method of aggregation, None for one row per answer."""
+    for name, value, choices in (
+        ("level", level, ("answer", "majority", "skill")),
+        ("ties", ties, ("draw", "split")),
+        ("aggregate", aggregate, (None, *METHODS)),
+    ):
+        if value not in choices:
+            raise ValueError(
+                f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}"
+            )
+    if isinstance(n_groups, bool) or not isinstance(n_groups, Integral) or n_groups < 1:
+        raise ValueError(f"n_groups must be an integer from 1, got {n_groups!r}")
+    if level != "majority":
+        return aggregate
+    if aggregate not in (None, MAJORITY):
+        raise ValueError(
+            f"level='majority' aggregates by majority and aggregate is {aggregate!r}; pass "
+            f"level='answer', aggregate={aggregate!r}"
+        )
+    return MAJORITY
+
+
+def _read_items(items: Any, item_id: str) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Items sorted by id, with the column of ids first, and the ids as text."""
+    source = SourceTable.read(items, "items")
+    source.require({"item_id": item_id})
+    source.refuse_gaps(source.frame[item_id])
+    ids = pd.Series(read_ids(source.frame, item_id))
+    again = ids[ids.duplicated()]
+    if len(again):
+        raise ValueError(
+            f"{source.title}, column {item_id!r}: {name_few(again.unique())} occur several times, "
+            f"the first of them again in {source.row(again.index[0])}; keep one row per item"
+        )
+    frame = source.frame
+    taken = [name for name in ("label", "fidelity", "weight", "worker") if name in frame.columns]
+    if taken:
+        raise ValueError(
+            f"{source.title} has columns {name_few(taken)}, which are names of the columns to be "
+            "added; rename them, or drop them if they are not features"
+        )
+    order = sorted_levels(ids.to_numpy())
+    columns = [item_id, *(name for name in frame.columns if name != item_id)]
+    return frame.iloc[positions(order, ids)][columns], order
+
+
+def _labelled_rows(
+    answers: Answers, group: Indices, method: str | None, ties: Ties, rng: RandomState
+) -> pd.DataFrame:
+    """Rows of answers and trusted labels, sorted by level and task; all but workers as codes.
+
+    Parameters
+    ----------
+    answers
+    group : the level of each annotator.
+    method : of aggregation, None for one row per answer.
+    ties, rng : for aggregation.
+    """
+    parts: list[tuple[Any, ...]] = []
+    n_groups = int(group.max()) + 1
+    for g in range(n_groups):
+        some = answers.take(group[answers.worker] == g)
+        task, label, weight = some.task, some.label, np.ones(len(some))
+        by = np.array(answers.workers, dtype=object)[some.worker]
+        if method is not None:
+            answered = np.bincount(some.task, minlength=len(answers.tasks)) > 0
+            task, label, weight = choose(score(some, method, rng), answered, ties, rng)
+            by = np.full(len(task), method)
+        parts.append((task, label, g, weight, by))
+    trusted = np.flatnonzero(answers.gold >= 0)
+    parts.append((trusted, answers.gold[trusted], n_groups, 1.0, GOLD))
+    columns = ("task", "label", "fidelity", "weight", "worker")
+    frames = [pd.DataFrame(dict(zip(columns, part, strict=True))) for part in parts]
+    return pd.concat(frames, ignore_index=True)
