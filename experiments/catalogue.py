@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from experiments import budget, mcmc, problems, sensitivity
 from experiments.cells import Cell, interleave
-from experiments.methods import METHODS, SplitCell
+from experiments.methods import RUNNERS, SplitCell
 from experiments.problems import Problem, usable_seeds
 
 
@@ -19,7 +19,7 @@ def split_cells(sources: Sequence[Problem], runs: int | None = None) -> list[Cel
         SplitCell.of(source, method=method, mode=mode, seed=seeds[source][run])
         for run in range(max(map(len, seeds.values()), default=0))
         for source in sources
-        for (method, mode), entry in METHODS.items()
+        for (method, mode), entry in RUNNERS.items()
         if run < len(seeds[source]) and (source.experiment == "crowd" or not entry.crowd_only)
     ]
 

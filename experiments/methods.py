@@ -43,15 +43,15 @@ class Outcome(NamedTuple):
         return {**sizes, **scores(split.y_test, self.proba), **facts}
 
 
-class Method(NamedTuple):
+class Runner(NamedTuple):
     """A model in a mode: a function of a split and a seed.
 
     Examples
     --------
-    >>> from experiments.methods import METHODS
+    >>> from experiments.methods import RUNNERS
     >>> from experiments.problems import Simulated
     >>> split = Simulated(number=0, noise=0.2).split(seed=0)
-    >>> outcome = METHODS["majority", "trusted"].run(split, 0)
+    >>> outcome = RUNNERS["majority", "trusted"].run(split, 0)
     >>> outcome.proba.shape, bool(outcome.proba[0] == split.y_trusted.mean())
     ((2500,), True)
     """
@@ -223,18 +223,18 @@ _MODELS = {
 _MODES = {"trusted": trusted_only, "concatenated": concatenated, "stacked": stacked}
 
 #: All methods by name and mode.
-METHODS: dict[tuple[str, str], Method] = {
-    ("mfgpc", "multi"): Method(mfgpc, 1.5),
-    ("polyfid", "multi"): Method(default, 5.0),
+RUNNERS: dict[tuple[str, str], Runner] = {
+    ("mfgpc", "multi"): Runner(mfgpc, 1.5),
+    ("polyfid", "multi"): Runner(default, 5.0),
     **{
-        (name, mode): Method(partial(use, make), seconds)
+        (name, mode): Runner(partial(use, make), seconds)
         for mode, use in _MODES.items()
         for name, (make, seconds) in _MODELS.items()
     },
-    ("hetmogp", "tuned"): Method(coregional, 2.0),
-    ("hetmogp", "published"): Method(coregional_demo, 0.3),
-    ("gp-ma", "answers"): Method(annotators, 20.0, crowd_only=True),
-    ("majority", "trusted"): Method(majority, 0.01),
+    ("hetmogp", "tuned"): Runner(coregional, 2.0),
+    ("hetmogp", "published"): Runner(coregional_demo, 0.3),
+    ("gp-ma", "answers"): Runner(annotators, 20.0, crowd_only=True),
+    ("majority", "trusted"): Runner(majority, 0.01),
 }
 
 
@@ -249,7 +249,7 @@ class SplitCell(Cell):
     n_cheap, n_trusted : int
         How many training rows are drawn.
     uses : tuple of str, optional
-        The entry of `METHODS` to run. Default: the cell's own method and mode.
+        The entry of `RUNNERS` to run. Default: the cell's own method and mode.
 
     Examples
     --------
@@ -277,14 +277,14 @@ class SplitCell(Cell):
         return cls(source=source, **about | given)
 
     @property
-    def _method(self) -> Method:
-        return METHODS[self.uses or (self.method, self.mode)]
+    def _runner(self) -> Runner:
+        return RUNNERS[self.uses or (self.method, self.mode)]
 
     @property
     def seconds(self) -> float:
         n = self.n_cheap + self.n_trusted
-        return self._method.seconds * (n / (N_CHEAP + N_TRUSTED)) ** 2
+        return self._runner.seconds * (n / (N_CHEAP + N_TRUSTED)) ** 2
 
     def compute(self) -> Row:
         split = self.source.split(self.seed, self.n_cheap, self.n_trusted)
-        return self._method.run(split, self.seed).row(split)
+        return self._runner.run(split, self.seed).row(split)

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 from experiments.catalogue import cells_of, split_cells
 from experiments.cells import key_of
-from experiments.methods import METHODS, SplitCell
+from experiments.methods import RUNNERS, SplitCell
 from experiments.problems import Answers, Artificial, Labelled, Pmlb, Simulated
 
 DATA = os.environ.get("POLYFID_DATA")
@@ -33,10 +33,10 @@ def split():
     return dataclasses.replace(drawn, answers=Answers(drawn.X_trusted, drawn.y_trusted, who))
 
 
-@pytest.mark.parametrize("key", METHODS, ids="-".join)
+@pytest.mark.parametrize("key", RUNNERS, ids="-".join)
 def test_every_method_gives_probabilities(split, key):
     pytest.importorskip("xgboost")
-    outcome = METHODS[key].run(split, 0)
+    outcome = RUNNERS[key].run(split, 0)
     assert outcome.proba.shape == split.y_test.shape
     assert ((outcome.proba >= 0.0) & (outcome.proba <= 1.0)).all()
     assert min(outcome.fit_seconds, outcome.predict_seconds) >= 0.0
@@ -53,7 +53,7 @@ def test_every_method_gives_probabilities(split, key):
 @pytest.mark.parametrize("name", ["gpc", "logit"])
 def test_trusted_only_does_not_look_at_cheap_rows(split, name):
     other = dataclasses.replace(split, X_cheap=split.X_cheap + 9.0, y_cheap=1 - split.y_cheap)
-    run = METHODS[name, "trusted"].run
+    run = RUNNERS[name, "trusted"].run
     np.testing.assert_array_equal(run(split, 0).proba, run(other, 0).proba)
 
 
@@ -63,7 +63,7 @@ def test_stacking_is_the_papers(split):
     trusted = np.hstack([split.X_trusted, model.predict_proba(split.X_trusted)])
     test = np.hstack([split.X_test, model.predict_proba(split.X_test)])
     wanted = model.fit(trusted, split.y_trusted).predict_proba(test)[:, 1]
-    outcome = METHODS["logit", "stacked"].run(split, 0)
+    outcome = RUNNERS["logit", "stacked"].run(split, 0)
     np.testing.assert_allclose(outcome.proba, wanted, rtol=1e-10)
 
 
@@ -73,27 +73,27 @@ def test_the_gaussian_process_is_scikit_learns(split):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the scale is at its bound
         theirs.fit(split.X_trusted, split.y_trusted)
-    ours = METHODS["gpc", "trusted"].run(split, 0)
+    ours = RUNNERS["gpc", "trusted"].run(split, 0)
     assert ours.evidence == pytest.approx(theirs[-1].log_marginal_likelihood_value_, abs=1e-3)
     np.testing.assert_allclose(ours.proba, theirs.predict_proba(split.X_test)[:, 1], atol=0.01)
 
 
 def test_the_published_setting_is_constant_in_many_dimensions():
     split = Simulated(number=30, noise=0.2).split(0)
-    proba = METHODS["hetmogp", "published"].run(split, 0).proba
+    proba = RUNNERS["hetmogp", "published"].run(split, 0).proba
     assert np.ptp(proba) < 1e-9
 
 
 def test_annotators_need_answers(split):
     without = dataclasses.replace(split, answers=None)
     with pytest.raises(ValueError, match="split must have single answers"):
-        METHODS["gp-ma", "answers"].run(without, 0)
+        RUNNERS["gp-ma", "answers"].run(without, 0)
 
 
 def test_cells_go_split_by_split():
     sources = [Simulated(number=0, noise=0.2), Simulated(number=10, noise=0.4)]
     cells = split_cells(sources, runs=2)
-    n = len(METHODS) - 1  # no answers here
+    n = len(RUNNERS) - 1  # no answers here
     assert len(cells) == 4 * n
     wanted = [("made_0", 0), ("made_10", 0), ("made_0", 2), ("made_10", 2)]
     assert [(c.problem, c.seed) for c in cells[::n]] == wanted
@@ -120,5 +120,5 @@ def test_quick_is_one_split_of_few_problems(tmp_path):
     assert {(c.column, c.noise) for c in cells} == {
         (column, noise) for column in ("2D", "5D", "10D", "20D") for noise in (0.2, 0.4)
     }
-    assert {(c.method, c.mode) for c in cells} == set(METHODS) - {("gp-ma", "answers")}
+    assert {(c.method, c.mode) for c in cells} == set(RUNNERS) - {("gp-ma", "answers")}
     assert {c.seed for c in cells_of(["artificial"], str(tmp_path), quick=True, runs=2)} == {0, 2}

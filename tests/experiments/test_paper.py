@@ -3,7 +3,7 @@
 import pytest
 
 from experiments.averages import paper_best
-from experiments.methods import METHODS as RUNNERS
+from experiments.methods import RUNNERS
 from experiments.paper import (
     COLUMNS,
     GENRES,
