@@ -12,7 +12,7 @@ from polyfid.arrays import Array
 from polyfid.estimator.levels import Levels
 from polyfid.inference import SCHEMES
 from polyfid.kernels import Kernel
-from polyfid.kernels.base import as_kernel
+from polyfid.kernels.contract import as_kernel
 from polyfid.learning.model import Settings
 from polyfid.model.likelihoods import Likelihood, Logit, NoisyLogit
 

@@ -138,6 +138,5 @@ def _variance(kernel: Kernel, x: Array) -> Array:
     variance = np.empty(len(x))
     for start in range(0, len(x), _FEW_ROWS):
         part = slice(start, start + _FEW_ROWS)
-        pairs = Pairs(x[part], x[part])
-        variance[part] = np.diagonal(np.broadcast_to(kernel.evaluate(pairs), pairs.shape))
+        variance[part] = np.diagonal(kernel.evaluate(Pairs(x[part], x[part])))
     return variance

@@ -21,7 +21,6 @@ from polyfid.inference.selection import choose
 from polyfid.inference.sources import MemoryRows
 from polyfid.inference.sources import Rows as Source
 from polyfid.inference.sparse_belief import SparseBelief
-from polyfid.inference.sparse_loop import SparseFixed
 from polyfid.inference.sparse_posterior import SparsePosterior
 from polyfid.learning.climb import Optimum, maximise
 from polyfid.learning.evidence import Evidence
@@ -35,7 +34,7 @@ from polyfid.learning.model import (
     tuning_subset,
 )
 from polyfid.learning.search import Rows, learn, learns_structure
-from polyfid.learning.sparse_evidence import MovableEvidence, SparseEvidence
+from polyfid.learning.sparse_evidence import MovableEvidence, SparseEvidence, SparseFixed
 from polyfid.model.features import AsGiven, FeatureMap, Standardised
 from polyfid.model.likelihoods import Likelihood
 from polyfid.model.prior import Prior
@@ -297,7 +296,7 @@ class _Story:
     def member(self, belief: SparseBelief, fixed: SparseFixed | None) -> Member:
         """The fit with a belief, of which more is known after a pass under it."""
         if fixed is None:
-            report = Report(False, 0, np.inf, "not converged: no pass over all rows was made")
+            report = Report("under way", 0, np.inf)
             bound, n_rows = np.nan, len(self.points)
         else:
             report, bound, n_rows = fixed.report, fixed.bound, fixed.sums.n_rows

@@ -497,7 +497,7 @@ def _carry(start: Candidate, change: Array, evidence: Evidence) -> Array:
 
 def _names(prior: Prior) -> tuple[str, ...]:
     """Names of parameters with processes by number, which priors of different kinds share."""
-    return prior.mixing_names + tuple(
+    return prior.mixing.names + tuple(
         f"{s}.{name}" for s, kernel in enumerate(prior.kernels) for name in kernel.theta_names
     )
 

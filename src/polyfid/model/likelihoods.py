@@ -7,15 +7,16 @@ and log-moments of a Gaussian times one label (EP).
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, log_expit
+from scipy.special import expit, log_expit, logit
 
 from polyfid.arrays import Array
+from polyfid.kernels.parameters import Parameters, Tunable
 from polyfid.model.logistic import Tilted, sigmoid_moments, tilted_sigmoid
 
 
@@ -36,7 +37,7 @@ class Expectations(NamedTuple):
     second: Array
 
 
-class Likelihood(ABC):
+class Likelihood(Tunable):
     """Labels, and how probable they are given latent values."""
 
     #: Multiplicity of every row, (n,).
@@ -65,16 +66,8 @@ class Likelihood(ABC):
         return replace(self, weight=self.weight * factor)  # type: ignore[type-var]
 
     @property
-    def theta(self) -> Array:
-        return np.empty(0)
-
-    @property
-    def bounds(self) -> Array:
-        return np.empty((0, 2))
-
-    @property
-    def theta_names(self) -> tuple[str, ...]:
-        return ()
+    def parameters(self) -> Parameters:
+        return Parameters.join([])
 
     def with_theta(self, theta: Array) -> Self:
         return self
@@ -240,25 +233,17 @@ class NoisyLogit(Likelihood):
         return Tilted(log_z, first, second - first**2)
 
     @property
-    def theta(self) -> Array:
-        rates = [self.sensitivity[self.free]]
-        if not self.symmetric:
-            rates.append(self.specificity[self.free])
-        rate = np.clip(np.concatenate(rates), 1e-6, 1.0 - 1e-6)
-        return np.asarray(np.log(rate) - np.log1p(-rate))
-
-    @property
-    def bounds(self) -> Array:
-        # Symmetric rates stay above one half: a channel that flips most labels mirrors the model.
-        low = np.log(0.5 / 0.5) if self.symmetric else -5.0
-        return np.tile([low, 7.0], (len(self.theta), 1))
-
-    @property
-    def theta_names(self) -> tuple[str, ...]:
-        groups = np.nonzero(self.free)[0]
+    def parameters(self) -> Parameters:
+        groups = np.flatnonzero(self.free)
         if self.symmetric:
-            return tuple(f"reliability[{g}]" for g in groups)
-        return tuple(f"{n}[{g}]" for n in ("sensitivity", "specificity") for g in groups)
+            names = [f"reliability[{g}]" for g in groups]
+            rates = self.sensitivity[groups]
+        else:
+            names = [f"{n}[{g}]" for n in ("sensitivity", "specificity") for g in groups]
+            rates = np.concatenate([self.sensitivity[groups], self.specificity[groups]])
+        # Symmetric rates stay above one half: a channel that flips most labels mirrors the model.
+        low = 0.0 if self.symmetric else -5.0
+        return Parameters.of(names, logit(np.clip(rates, 1e-6, 1.0 - 1e-6)), (low, 7.0))
 
     def with_theta(self, theta: Array) -> Self:
         if not self.free.any():
