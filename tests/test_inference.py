@@ -8,7 +8,9 @@ from tolerances import IDENTITY
 
 from polyfid.inference import SCHEMES, Laplace, run
 from polyfid.inference.exact import ExactCovariance
-from polyfid.inference.loop import _Loop
+from polyfid.inference.fixed_point import ExactProblem
+from polyfid.inference.linalg import Diverged
+from polyfid.inference.loop import iterate
 from polyfid.inference.sites import Sites
 from polyfid.kernels import RBF, Constant, Linear
 from polyfid.learning.evidence import Evidence
@@ -304,7 +306,7 @@ def test_too_few_steps_are_reported(scheme):
     assert whole.report.converged
     assert not short.report.converged
     assert short.report.n_iter == 1
-    assert "not converged: 1 steps were not enough" in str(short.report)
+    assert str(short.report).startswith("not converged: out of steps after 1 steps")
     assert short.report.distance > 1e-6
     assert np.isfinite(short.log_z)
     assert abs(short.log_z - whole.log_z) > 1e-6

@@ -434,7 +434,7 @@ def test_no_inducing_points_at_all_are_refused():
 
 
 def test_inducing_points_go_with_processes():
-    with pytest.raises(ValueError, match="one set of points a process, 2 in all; got 1"):
+    with pytest.raises(ValueError, match="one set of points per process, 2 in all; got 1"):
         Basis(autoregressive(RBF(), 2), Inducing((np.zeros((1, 3)),)))
 
 

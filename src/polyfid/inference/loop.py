@@ -29,6 +29,8 @@ _LONGER = 1.4
 _SHORTEST = 1e-6
 #: By how much a step may enlarge the distance where there is no objective.
 _GROWTH = 1.5
+#: And where the objective is too flat to tell: a good step may enlarge it a little.
+_FLAT = 1.1
 #: States that are this many times further from their targets than the last one say little of it.
 _REACH = 100.0
 
@@ -123,7 +125,7 @@ class Problem(ABC, Generic[B]):
         if new.merit > old.merit + noise:
             return True
         # Too flat for the merit to tell: steps that overshoot would take turns for ever.
-        return new.merit >= old.merit - noise and new.distance < old.distance
+        return new.merit >= old.merit - noise and new.distance < _FLAT * old.distance
 
 
 def iterate(
