@@ -119,7 +119,9 @@ def test_gradients_that_scikit_learn_takes_numerically(theirs):
     step = np.array([1e-5])
     up, down = (kernel.with_theta(kernel.theta + h).evaluate(pairs) for h in (step, -step))
     expected = np.vdot(K_bar, up - down) / (2.0 * step)
-    np.testing.assert_allclose(kernel.linearise(pairs).pull(K_bar).theta, expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(
+        kernel.linearise(pairs).pull(K_bar).theta, expected, rtol=1e-4, atol=1e-4
+    )
 
 
 def test_values_are_translated():

@@ -123,18 +123,17 @@ class ExactProblem(Problem[ExactBelief]):
                 self._near = None  # the factor is too far off
             yield state
 
-    def finish(self, now: State[ExactBelief], converged: bool) -> State[ExactBelief]:
+    def finish(self, now: State[ExactBelief], tol: float) -> State[ExactBelief]:
         self._near = None
-        if converged:
+        if now.distance <= tol:
             try:
                 state = self._state(self._last(Sites(*now.target), now.belief))
             except NotPositiveDefinite:
                 pass
             else:
-                if self.accepts(now, state):
+                if state.distance <= tol:
                     return state
-        belief = now.belief.inverted() if self.inverted else now.belief.factorised()
-        return self._state(belief)
+        return self._state(now.belief.inverted() if self.inverted else now.belief.factorised())
 
     def _state(self, belief: ExactBelief) -> State[ExactBelief]:
         labels = self.scheme.ask(belief, self.likelihood)

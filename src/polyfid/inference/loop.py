@@ -113,8 +113,8 @@ class Problem(ABC, Generic[B]):
     def reach(self, position: Natural, now: State[B]) -> Iterator[State[B]]:
         """States at or near a position, the cheapest first; none where there is no posterior."""
 
-    def finish(self, now: State[B], converged: bool) -> State[B]:
-        """The state to return."""
+    def finish(self, now: State[B], tol: float) -> State[B]:
+        """The state to return; as near to its target as ``tol`` if ``now`` is."""
         return now
 
     def accepts(self, old: State[B], new: State[B]) -> bool:
@@ -163,7 +163,7 @@ def iterate(
         else:
             step = step if len(past) > 1 else 0.5 * step  # earlier states may be to blame
             past = past[-1:]
-    now = problem.finish(now, outcome == "converged")
+    now = problem.finish(now, tol)
     report = Report(outcome, n_iter, now.distance, tuple(merits))
     if watch is not None:
         watch(now, report)
