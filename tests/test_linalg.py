@@ -167,7 +167,7 @@ def test_whitener_of_a_singular_matrix_has_jitter_and_of_an_indefinite_one_there
     T, jitter = jittered_whitener(ones)
     assert 1e-12 <= jitter <= 1e-9
     np.testing.assert_allclose(T.T @ (ones + jitter * np.eye(40)) @ T, np.eye(40), atol=1e-3)
-    with pytest.raises(NotPositiveDefinite, match="inducing points"):
+    with pytest.raises(NotPositiveDefinite, match="jitter"):
         jittered_whitener(np.diag([1.0, -1.0]))
     with pytest.raises(NotPositiveDefinite, match="leading minor 2"):
         lower_root(np.diag([1.0, -1.0]))

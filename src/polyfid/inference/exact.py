@@ -70,7 +70,7 @@ class ExactCovariance:
     def prior_belief(self) -> ExactBelief:
         """What is believed with no labels."""
         zero = np.zeros(len(self.diagonal))
-        return PriorBelief(self, Sites(zero, zero), zero, zero)
+        return ExactBelief(self, Sites(zero, zero), zero, zero)
 
     def factorise(self, sites: Sites) -> Factor:
         """B, factorised."""
@@ -205,12 +205,12 @@ class ExactBelief:
     @property
     def log_det(self) -> float:
         """Log |I + K W|."""
-        return self.factorised().log_det
+        return self.factorised().log_det if self.sites.w.any() else 0.0
 
     @property
     def variance(self) -> Array:
         """Posterior variance of the latent value of each row."""
-        return self.inverted().variance
+        return self.inverted().variance if self.sites.w.any() else self.covariance.diagonal
 
     def whitened(self, w: Array, nu: Array) -> Array:
         """A change of the sites in posterior standard deviations: of means, of precisions, (2n,).
@@ -220,18 +220,6 @@ class ExactBelief:
         prior = self.covariance.diagonal
         spread = prior / (1.0 + prior * np.maximum(self.sites.w, 0.0))
         return np.concatenate([np.sqrt(spread) * (nu - w * self.mean), spread * w])
-
-
-class PriorBelief(ExactBelief):
-    """The belief with no labels: B is the identity."""
-
-    @property
-    def log_det(self) -> float:
-        return 0.0
-
-    @property
-    def variance(self) -> Array:
-        return self.covariance.diagonal
 
 
 @dataclass(frozen=True)

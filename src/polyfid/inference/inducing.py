@@ -134,9 +134,13 @@ class Basis:
     def total(self) -> int:
         return self.inducing.total
 
-    def n_parameters(self, s: int) -> int:
-        """The number of parameters of process s that gradients are in."""
-        return len(self.prior.kernels[s].theta) + self.places * self.inducing.z[s].size
+    @cached_property
+    def parameters(self) -> list[slice]:
+        """Where the parameters of each process are among those of all."""
+        kernels = zip(self.prior.kernels, self.inducing.z, strict=True)
+        sizes = [len(kernel.theta) + self.places * z.size for kernel, z in kernels]
+        edges = np.cumsum([0, *sizes]).tolist()
+        return list(map(slice, edges[:-1], edges[1:]))
 
     def covariance(self, x: Array, s: int) -> Array:
         """k_s(x, Z_s), (n, m_s)."""
@@ -153,7 +157,7 @@ class Basis:
     def pull_diagonal(self, x: Array, k_bar: Array, s: int) -> Array:
         """The adjoint of a process's parameters from that of k_s(x_i, x_i)."""
         theta_bar = self.prior.kernels[s].pull_diagonal(x, k_bar)
-        return np.concatenate([theta_bar, np.zeros(self.n_parameters(s) - len(theta_bar))])
+        return np.concatenate([theta_bar, np.zeros(self.places * self.inducing.z[s].size)])
 
     def whiten(self, K: Array, s: int, loading: float, out: Array) -> None:
         """Loading times K L^-T, in ``out``: the features that come from process s."""

@@ -215,19 +215,22 @@ def _float_array(value: Any, ndim: int) -> Array:
     return value
 
 
-def jittered_root(A: Array) -> Array:
-    """A lower-triangular or square root S of a symmetric positive semi-definite A: S S^T = A.
-
-    Jitter grows from rounding level until the factorisation succeeds.
-    """
-    scale = max(float(np.abs(np.diagonal(A)).max(initial=0.0)), np.finfo(float).tiny)
-    for exponent in range(-14, -3):
+def _jittered(A: Array, scale: float, exponents: range) -> tuple[Array, float]:
+    """L of A + jitter scale I, and the jitter: it grows until the factorisation succeeds."""
+    for exponent in exponents:
+        jitter = 10.0**exponent
         factor, info = lapack.dpotrf(
-            (A + 10.0**exponent * scale * np.eye(len(A))).T, lower=1, clean=1, overwrite_a=1
+            (A + jitter * scale * np.eye(len(A))).T, lower=1, clean=1, overwrite_a=1
         )
         if info == 0:
-            return np.asarray(factor)
+            return np.asarray(factor), jitter
     raise NotPositiveDefinite("matrix is not positive semi-definite, even with jitter")
+
+
+def jittered_root(A: Array) -> Array:
+    """S with S S^T = A, lower triangular, of a symmetric positive semi-definite A."""
+    scale = max(float(np.abs(np.diagonal(A)).max(initial=0.0)), np.finfo(float).tiny)
+    return _jittered(A, scale, range(-14, -3))[0]
 
 
 def symm(K: Array, V: Array) -> Array:
@@ -263,25 +266,19 @@ def add_weighted_gram(X: Array, w: Array, out: Array) -> None:
 def jittered_whitener(K: Array) -> tuple[Array, float]:
     """T = L^-T, upper triangular, of K + jitter mean(diag K) I = L L^T; and the relative jitter.
 
-    Jitter starts at a level that no result feels and grows until the factorisation succeeds.
+    Jitter starts at a level that no result feels.
 
     Raises
     ------
     NotPositiveDefinite
     """
     if len(K) == 0:  # LAPACK refuses
-        return K, 0.0
-    scale = float(np.diagonal(K).mean())
-    for exponent in range(-12, -4):
-        jitter = 10.0**exponent
-        A = K.copy()
-        A.flat[:: len(A) + 1] += jitter * scale
-        factor, info = lapack.dpotrf(A.T, lower=1, clean=1, overwrite_a=1)
-        if info == 0:
-            inverse, info = lapack.dtrtri(factor, lower=1, overwrite_c=1)
-        if info == 0:
-            return np.ascontiguousarray(inverse.T), jitter
-    raise NotPositiveDefinite("covariance of the inducing points is not positive definite")
+        return np.empty((0, 0)), 0.0
+    factor, jitter = _jittered(K, float(np.diagonal(K).mean()), range(-12, -4))
+    inverse, info = lapack.dtrtri(factor, lower=1, overwrite_c=1)
+    if info != 0:
+        raise NotPositiveDefinite("covariance of the inducing points is singular")
+    return np.ascontiguousarray(inverse.T), jitter
 
 
 def lower_root(S: Array) -> Array:

@@ -14,7 +14,8 @@ and a kernel takes part in k_s(Z_s, x_i) and k_s(x_i, x_i) of every row, and in 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from operator import add
+from typing import NamedTuple
 
 import numpy as np
 
@@ -35,8 +36,7 @@ from polyfid.rows import Points
 CHUNK = 2048
 
 
-@dataclass(frozen=True)
-class Sums:
+class Sums(NamedTuple):
     """Sums over rows under a belief: of w phi phi^T, nu phi and E l; rows and weights."""
 
     gram: Array
@@ -45,30 +45,19 @@ class Sums:
     n_rows: int
     weight: float
 
-    def __add__(self, other: Sums) -> Sums:
-        return Sums(
-            self.gram + other.gram,
-            self.linear + other.linear,
-            self.value + other.value,
-            self.n_rows + other.n_rows,
-            self.weight + other.weight,
-        )
+    def __add__(self, other: Sums) -> Sums:  # type: ignore[override]
+        return Sums(*map(add, self, other))
 
 
-@dataclass(frozen=True)
-class GradientSums:
-    """Adjoints from some rows: of loadings, of each process's parameters, of the likelihood's."""
+class GradientSums(NamedTuple):
+    """Adjoints from some rows: of loadings, of all processes' parameters, of the likelihood's."""
 
     A_bar: Array
-    process_bars: tuple[Array, ...]
+    process_bar: Array
     likelihood_bar: Array
 
-    def __add__(self, other: GradientSums) -> GradientSums:
-        return GradientSums(
-            self.A_bar + other.A_bar,
-            tuple(a + b for a, b in zip(self.process_bars, other.process_bars, strict=True)),
-            self.likelihood_bar + other.likelihood_bar,
-        )
+    def __add__(self, other: GradientSums) -> GradientSums:  # type: ignore[override]
+        return GradientSums(*map(add, self, other))
 
 
 class LevelBelief:
@@ -86,7 +75,15 @@ class LevelBelief:
         return Phi @ self.mean, excess
 
 
-class SumsPass:
+class _Pass:
+    """A function of a block of rows under a belief."""
+
+    def __init__(self, basis: Basis, belief: SparseBelief, theta: Array) -> None:
+        self.basis, self.belief, self.theta = basis, belief, theta
+        self.levels = [LevelBelief(belief, block) for block in basis.levels]
+
+
+class SumsPass(_Pass):
     """The sums of a block of rows under a belief. Can be sent to another process.
 
     Parameters
@@ -107,10 +104,6 @@ class SumsPass:
     >>> sums(points, Logit(np.array([1.0, 1.0]), np.ones(2))).linear.round(6)
     array([1.])
     """
-
-    def __init__(self, basis: Basis, belief: SparseBelief, theta: Array) -> None:
-        self.basis, self.theta = basis, theta
-        self.levels = [LevelBelief(belief, block) for block in basis.levels]
 
     def __call__(self, points: Points, likelihood: Likelihood) -> Sums:
         """The sums of rows that are sorted by level."""
@@ -144,7 +137,7 @@ class SumsPass:
         return Phi, mean, np.maximum(variance, 0.0, out=variance)
 
 
-class GradientPass:
+class GradientPass(_Pass):
     """The adjoints from a block of rows under a belief. Can be sent to another process.
 
     Parameters
@@ -167,14 +160,13 @@ class GradientPass:
     """
 
     def __init__(self, basis: Basis, belief: SparseBelief, theta: Array) -> None:
-        self.basis, self.theta = basis, theta
-        self.levels = [LevelBelief(belief, block) for block in basis.levels]
-        self._onward = [self._onward_of(belief, of_level) for of_level in self.levels]
+        super().__init__(basis, belief, theta)
+        self._onward = [self._onward_of(of_level) for of_level in self.levels]
 
-    def _onward_of(self, belief: SparseBelief, of_level: LevelBelief) -> Array:
+    def _onward_of(self, of_level: LevelBelief) -> Array:
         """From (E l'' phi, E l') to K_uf_bar = L^-T phi_bar, (width + 1, width)."""
         block = of_level.block
-        excess = belief.covariance[block.square]
+        excess = self.belief.covariance[block.square]
         excess.flat[:: len(excess) + 1] -= 1.0
         stacked = np.vstack([excess, of_level.mean])
         onward = np.empty_like(stacked)
@@ -185,9 +177,9 @@ class GradientPass:
 
     def __call__(self, points: Points, likelihood: Likelihood) -> GradientSums:
         """The adjoints from rows that are sorted by level."""
-        likelihood, prior = likelihood.with_theta(self.theta), self.basis.prior
-        bars = [np.zeros(self.basis.n_parameters(s)) for s in range(len(prior.kernels))]
-        total = GradientSums(np.zeros_like(prior.loadings), tuple(bars), np.zeros(len(self.theta)))
+        likelihood = likelihood.with_theta(self.theta)
+        shapes = self.basis.prior.loadings.shape, self.basis.parameters[-1].stop, len(self.theta)
+        total = GradientSums(*map(np.zeros, shapes))
         for t, of_level in points.segments():
             for rows in pieces(of_level, self.levels[t].block.width):
                 self._add(total, t, *_take(points, likelihood, rows))
@@ -210,11 +202,13 @@ class GradientPass:
         for s in block.processes:
             own = np.ascontiguousarray(K_bar[:, block.parts[s]])
             A_bar[s] += np.vdot(own, at[s].K)
-            total.process_bars[s][...] += block.loading[s] * basis.pull(at[s], own)
+            total.process_bar[basis.parameters[s]] += block.loading[s] * basis.pull(at[s], own)
         for s in block.all_processes:
             loading = block.loading[s]
             A_bar[s] += loading * (second @ basis.prior.kernels[s].diagonal(x))
-            total.process_bars[s][...] += loading**2 * basis.pull_diagonal(x, 0.5 * second, s)
+            total.process_bar[basis.parameters[s]] += loading**2 * basis.pull_diagonal(
+                x, 0.5 * second, s
+            )
         total.likelihood_bar[...] += likelihood.expectations_pullback(mean, variance)
 
 
@@ -225,7 +219,8 @@ def process_gradients(
     # sum_i phi_bar_i phi_i^T, with the sum of E l' phi out of that of nu phi.
     slope = sums.linear - sums.gram @ belief.mean
     B = np.outer(belief.mean, slope) - (belief.covariance @ sums.gram - sums.gram)
-    return [a + b for a, b in zip(rows.process_bars, basis.pull_features(B), strict=True)]
+    bars = zip(basis.parameters, basis.pull_features(B), strict=True)
+    return [rows.process_bar[own] + bar for own, bar in bars]
 
 
 class SparseProblem(Problem[SparseBelief]):
