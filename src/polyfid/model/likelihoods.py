@@ -129,7 +129,7 @@ class Logit(Likelihood):
 class NoisyLogit(Likelihood):
     """Labels that passed through a channel: p(y_i | f) = a_i sigmoid(f) + b_i (1 - sigmoid(f)).
 
-    a_i and b_i are the probabilities of the label seen when the true one is positive or negative.
+    a_i and b_i are the probabilities of the given label when the true one is positive or negative.
     They come from rates of the group of the row, a level or an annotator: with sensitivity s and
     specificity c of the group, a = s and b = 1 - c for a positive label, a = 1 - s and b = c for
     a negative one. Not log-concave, so Laplace is not offered.
@@ -192,6 +192,12 @@ class NoisyLogit(Likelihood):
         positive = self.y > 0
         return np.where(positive, s, 1.0 - s), np.where(positive, 1.0 - c, c)
 
+    @property
+    def _log_rates(self) -> tuple[Array, Array]:
+        """Logarithms of a_i and b_i, of the least positive number in the place of zero."""
+        a, b = (np.log(np.maximum(rate, np.finfo(float).tiny)) for rate in self.rates)
+        return a, b
+
     def derivatives(self, f: Array) -> Derivatives:
         raise ValueError(
             "label noise makes the likelihood non-concave, which Laplace does not support; "
@@ -201,9 +207,8 @@ class NoisyLogit(Likelihood):
     def expectations(self, mean: Array, variance: Array) -> Expectations:
         # b + (a - b) sigmoid(f) = (b + a e^f) / (1 + e^f), and both logarithms are softplus:
         # l = log b + softplus(f + log(a/b)) - softplus(f); with b = 0, l = log a + log sigmoid(f).
-        a, b = self.rates
-        tiny = np.finfo(float).tiny
-        log_a, log_b = np.log(np.maximum(a, tiny)), np.log(np.maximum(b, tiny))
+        a, _ = self.rates
+        log_a, log_b = self._log_rates
         plain = sigmoid_moments(mean, variance)
         shifted = sigmoid_moments(mean + log_a - log_b, variance)
         # softplus(f) = f - log sigmoid(f)
@@ -257,9 +262,8 @@ class NoisyLogit(Likelihood):
     def expectations_pullback(self, mean: Array, variance: Array) -> Array:
         # dl/da = sigmoid(f + log(a/b)) / a and dl/db = (1 - the same) / b.
         a, b = self.rates
-        tiny = np.finfo(float).tiny
-        shift = np.log(np.maximum(a, tiny)) - np.log(np.maximum(b, tiny))
-        up = sigmoid_moments(mean + shift, variance).sigmoid
+        log_a, log_b = self._log_rates
+        up = sigmoid_moments(mean + log_a - log_b, variance).sigmoid
         with np.errstate(divide="ignore", invalid="ignore"):
             a_bar = np.where(a > 0, up / a, 0.0)
             b_bar = np.where(b > 0, (1.0 - up) / b, 0.0)
