@@ -76,10 +76,10 @@ class LevelBelief:
 
 
 class _Pass:
-    """A function of a block of rows under a belief."""
+    """A function of a block of rows under a belief; it carries what rows need of that."""
 
     def __init__(self, basis: Basis, belief: SparseBelief, theta: Array) -> None:
-        self.basis, self.belief, self.theta = basis, belief, theta
+        self.basis, self.theta = basis, theta
         self.levels = [LevelBelief(belief, block) for block in basis.levels]
 
 
@@ -90,19 +90,6 @@ class SumsPass(_Pass):
     ----------
     basis, belief
     theta : free parameters of the likelihood.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from polyfid.kernels import RBF
-    >>> from polyfid.model.likelihoods import Logit
-    >>> from polyfid.model.prior import Autoregressive
-    >>> from polyfid.inference.inducing import Inducing
-    >>> basis = Basis(Autoregressive((RBF(),)), Inducing((np.zeros((1, 1)),)))
-    >>> points = Points(np.zeros((2, 1)), np.zeros(2, dtype=int))
-    >>> sums = SumsPass(basis, SparseBelief.prior(1), np.empty(0))
-    >>> sums(points, Logit(np.array([1.0, 1.0]), np.ones(2))).linear.round(6)
-    array([1.])
     """
 
     def __call__(self, points: Points, likelihood: Likelihood) -> Sums:
@@ -144,29 +131,16 @@ class GradientPass(_Pass):
     ----------
     basis, belief
     theta : free parameters of the likelihood.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from polyfid.kernels import Constant
-    >>> from polyfid.model.likelihoods import Logit
-    >>> from polyfid.model.prior import Autoregressive
-    >>> from polyfid.inference.inducing import Inducing
-    >>> basis = Basis(Autoregressive((Constant(4.0),)), Inducing((np.zeros((1, 1)),)))
-    >>> points = Points(np.zeros((1, 1)), np.zeros(1, dtype=int))
-    >>> gradient = GradientPass(basis, SparseBelief(np.eye(1), np.zeros(1)), np.empty(0))
-    >>> gradient(points, Logit(np.ones(1), np.ones(1))).A_bar.round(3)
-    array([[-0.363]])
     """
 
     def __init__(self, basis: Basis, belief: SparseBelief, theta: Array) -> None:
         super().__init__(basis, belief, theta)
-        self._onward = [self._onward_of(of_level) for of_level in self.levels]
+        self._onward = [self._onward_of(belief, of_level) for of_level in self.levels]
 
-    def _onward_of(self, of_level: LevelBelief) -> Array:
+    def _onward_of(self, belief: SparseBelief, of_level: LevelBelief) -> Array:
         """From (E l'' phi, E l') to K_uf_bar = L^-T phi_bar, (width + 1, width)."""
         block = of_level.block
-        excess = self.belief.covariance[block.square]
+        excess = belief.covariance[block.square]
         excess.flat[:: len(excess) + 1] -= 1.0
         stacked = np.vstack([excess, of_level.mean])
         onward = np.empty_like(stacked)

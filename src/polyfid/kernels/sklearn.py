@@ -207,27 +207,17 @@ def _constant(kernel: Any) -> Kernel:
     return Constant(kernel.constant_value, kernel.constant_value_bounds)
 
 
-def _rbf(kernel: Any) -> Kernel:
-    return RBF(_lengths(kernel), kernel.length_scale_bounds)
-
-
 def _matern(kernel: Any) -> Kernel | None:
     if kernel.nu not in (0.5, 1.5, 2.5, np.inf):
         return None
-    bounds = kernel.length_scale_bounds
-    return Matern(_lengths(kernel), kernel.nu, length_scale_bounds=bounds)
-
-
-def _lengths(kernel: Any) -> Any:
-    return np.squeeze(kernel.length_scale)  # a list of one number is shared by all columns there
+    lengths = np.squeeze(kernel.length_scale)  # a list of one number is shared by all columns
+    return Matern(lengths, kernel.nu, length_scale_bounds=kernel.length_scale_bounds)
 
 
 def _rational_quadratic(kernel: Any) -> Kernel:
+    bounds, alpha_bounds = kernel.length_scale_bounds, kernel.alpha_bounds
     return RationalQuadratic(
-        kernel.length_scale,
-        kernel.length_scale_bounds,
-        alpha=kernel.alpha,
-        alpha_bounds=kernel.alpha_bounds,
+        kernel.length_scale, bounds, alpha=kernel.alpha, alpha_bounds=alpha_bounds
     )
 
 
@@ -246,7 +236,7 @@ _OPERATIONS: dict[type, type[Sum] | type[Product]] = {sk.Sum: Sum, sk.Product: P
 _TRANSLATIONS: dict[type, Callable[[Any], Kernel | None]] = {
     sk.ConstantKernel: _constant,
     sk.WhiteKernel: lambda k: White(k.noise_level, k.noise_level_bounds),
-    sk.RBF: _rbf,
+    sk.RBF: lambda k: RBF(np.squeeze(k.length_scale), k.length_scale_bounds),
     sk.Matern: _matern,
     sk.RationalQuadratic: _rational_quadratic,
     sk.DotProduct: _dot_product,

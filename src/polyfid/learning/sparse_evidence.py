@@ -160,19 +160,6 @@ class MovableEvidence(SparseEvidence):
     ``theta`` is that of `SparseEvidence`, and then the coordinates of all points, row by row.
     Columns that a kernel only compares for equality, such as categories, have zero gradient, and
     points stay in them where they are.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from polyfid.kernels import RBF
-    >>> from polyfid.model.likelihoods import Logit
-    >>> from polyfid.model.prior import Autoregressive
-    >>> from polyfid.inference.sources import MemoryRows
-    >>> points = Points(np.arange(4.0)[:, None], np.zeros(4, dtype=int))
-    >>> rows = MemoryRows(points, Logit(np.array([-1.0, -1.0, 1.0, 1.0]), np.ones(4)))
-    >>> evidence = MovableEvidence(Autoregressive((RBF(),)), rows, Inducing((points.x[::3],)))
-    >>> evidence(evidence.theta).gradient.round(2)  # in the length-scale, and in both points
-    array([ 0.07,  0.11, -0.11])
     """
 
     @property
