@@ -13,9 +13,9 @@ from threadpoolctl import threadpool_limits
 from benchmarks.figures import Context, Figure, at_least, info
 from benchmarks.timing import take_turns
 from polyfid.datasets import make_cokriging
-from polyfid.inference import sparse_loop
 from polyfid.inference.inducing import Basis
-from polyfid.inference.passes import Sums, View, block_sums
+from polyfid.inference.loop import iterate
+from polyfid.inference.passes import LevelBelief, SparseProblem, Sums, SumsPass
 from polyfid.inference.selection import choose
 from polyfid.inference.sparse_belief import SparseBelief
 from polyfid.inference.sparse_posterior import SparsePosterior
@@ -41,24 +41,26 @@ def run(context: Context) -> list[Figure]:
     basis = Basis(prior, inducing)
     start = SparseBelief.prior(basis.total)
 
-    def look(rows: LabelledPoints, belief: SparseBelief) -> Sums:
-        return rows.reduce(partial(block_sums, View(basis, belief)))
+    nothing = labels.theta  # no free parameters
+
+    def sums(rows: LabelledPoints, belief: SparseBelief) -> Sums:
+        return rows.reduce(SumsPass(basis, belief, nothing))
 
     one, two = (LabelledPoints(points, labels, n_threads=k) for k in (1, 2))
-    fixed = sparse_loop.run(partial(look, two), start, 1e-5)
+    fixed, _ = iterate(SparseProblem(partial(sums, two), start), 1e-5, 100)
     belief = fixed.belief
 
     def threaded_blas() -> Sums:
         with threadpool_limits(2, "blas"):
-            view, blocks = View(basis, belief), one.blocks()
-            total = block_sums(view, *next(blocks))
+            of_block, blocks = SumsPass(basis, belief, nothing), one.blocks()
+            total = of_block(*next(blocks))
             for block in blocks:
-                total = total + block_sums(view, *block)
+                total = total + of_block(*block)
             return total
 
     calls: dict[str, Any] = {
-        "one thread": lambda: look(one, belief),
-        "two threads": lambda: look(two, belief),
+        "one thread": lambda: sums(one, belief),
+        "two threads": lambda: sums(two, belief),
         "BLAS in two threads": threaded_blas,
         "single precision": lambda: _single(two, basis, belief),
     }
@@ -66,7 +68,7 @@ def run(context: Context) -> list[Figure]:
     typical = {name: float(np.median(taken)) for name, taken in seconds.items()}
     ratio = {name: typical["one thread"] / taken for name, taken in typical.items()}
 
-    rough = sparse_loop.run(partial(_single, two, basis), start, 1e-2)
+    rough, report = iterate(SparseProblem(partial(_single, two, basis), start), 1e-2, 100)
     new = Points(np.asarray(made.test_data), np.zeros(2000, dtype=np.intp))
     p = [
         expected_sigmoid(*SparsePosterior(prior, inducing, f.belief).mean_and_variance(new))
@@ -94,15 +96,15 @@ def run(context: Context) -> list[Figure]:
             "passes: probabilities of single precision off by",
             float(np.abs(p[0] - p[1]).max()),
             "",
-            f"bound off by {rough.bound - fixed.bound:.2g} nats; {rough.report}",
+            f"bound off by {rough.merit - fixed.merit:.2g} nats; {report}",
         ),
     ]
 
 
 def _single(rows: LabelledPoints, basis: Basis, belief: SparseBelief) -> Sums:
     """A pass with features, products and solves in 32 bits, whose sums are kept in 64."""
-    seen = View(basis, belief).levels[0]
-    T, root, mu = (a.astype(np.float32) for a in (basis.whiteners[0], seen.root, seen.mean))
+    own = LevelBelief(belief, basis.levels[0])
+    T, root, mu = (a.astype(np.float32) for a in (basis.whiteners[0], own.root, own.mean))
 
     def block(points: Points, labels: Likelihood) -> Sums:
         Phi = basis.covariance(points.x, 0).astype(np.float32) @ T

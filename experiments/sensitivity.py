@@ -94,14 +94,14 @@ class SensitivityCell(SplitCell):
     def compute(self) -> Row:
         """The figures of the tuned model, its hyper-parameters, and the ``points`` of the grids."""
         split = self.source.split(self.seed, self.n_cheap, self.n_trusted)
-        rows = {"X": split.X, "y": split.y, "fidelity": split.fidelity}
+        rows = split.X, split.y, split.fidelity
         tuned = MultiFidelityClassifier.paper(n_restarts=RESTARTS, random_state=self.seed)
-        fitted = Hyper.of(tuned.fit(**rows))
+        fitted = Hyper.of(tuned.fit(*rows))
         points = []
         for point in grid(fitted):
             model = MultiFidelityClassifier(
                 point.hyper.kernels, rho=point.hyper.rho, prior=None, optimizer=None
-            ).fit(**rows)
+            ).fit(*rows)
             auc = scores(split.y_test, model.predict_proba(split.X_test)[:, 1])["roc_auc"]
             points.append({"panel": point.panel, **point.at, "roc_auc": auc})
         return {

@@ -1,228 +1,109 @@
 """What all combinations of the parts promise: exact gradients, regression, plain formulas."""
 
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 import pytest
-from scipy.special import expit
+from families import (
+    LIKELIHOODS,
+    NOISY,
+    NOISY_LABELS,
+    PRIORS,
+    SMOOTH,
+    assert_gradient,
+    assert_gradient_along_a_direction,
+    contradicted_rows,
+    dense_covariance,
+    differences,
+    every_kernel,
+    every_prior,
+    make_labels,
+    make_points,
+    make_rows,
+)
 from scipy.stats import multivariate_normal
-from sklearn.gaussian_process import kernels as sk
 from tolerances import GRADIENT, IDENTITY
 
-from polyfid.inference import SCHEMES, run
-from polyfid.inference import posterior as posterior_module
-from polyfid.inference.exact import ExactCovariance
+from polyfid.inference import SCHEMES
 from polyfid.inference.posterior import Posterior
-from polyfid.kernels import (
-    RBF,
-    Categorical,
-    Constant,
-    Linear,
-    Matern12,
-    Matern32,
-    Matern52,
-    RationalQuadratic,
-    White,
-)
-from polyfid.kernels.sklearn import SklearnKernel
+from polyfid.kernels import RBF, White
 from polyfid.learning.evidence import Evidence
 from polyfid.model import prior as prior_module
-from polyfid.model.likelihoods import Derivatives, Expectations, Likelihood, Logit, NoisyLogit
+from polyfid.model.likelihoods import Derivatives, Expectations, Likelihood, Logit
 from polyfid.model.logistic import Tilted
 from polyfid.model.prior import Autoregressive, Coregional, tiles
 from polyfid.rows import Points
 
-# ------------------------------------------------------------------------------------ the parts
-
-KERNELS = {
-    "rbf": RBF(1.1),
-    "scaled rbf ard": 1.5 * RBF((0.8, 1.2, 1.5)),
-    "matern 1/2": 1.5 * Matern12(1.4),
-    "matern 3/2": 1.5 * Matern32((0.8, 1.2, 1.5)),
-    "matern 5/2": 1.5 * Matern52(1.2, columns=(0, 1)),
-    "rational quadratic": 1.5 * RationalQuadratic((0.8, 1.2, 1.5), alpha=0.7),
-    "linear": Linear((1.4, 0.9, 2.0)) + Constant(0.5),
-    "categorical": 2.0 * RBF(1.1, columns=(0, 1)) * Categorical(1.3, columns=(2,)),
-    "white": 1.5 * RBF(1.1) + White(0.4),
-    "partly fixed": Constant(2.0, "fixed") * RBF(1.1) + Constant(0.5) * Linear(1.0, "fixed"),
-    "scikit-learn's": 1.5 * SklearnKernel(sk.RBF(1.1) + sk.WhiteKernel(0.2)),
-}
+every_combination = pytest.mark.parametrize(
+    ("scheme", "likelihood"),
+    [(s, name) for s in SCHEMES for name in LIKELIHOODS if s != "laplace" or name == "logit"],
+)
 
 
-def autoregressive(kernel, n_levels):
-    """Kernels that differ from level to level, and rho of both signs."""
-    kernels = tuple(kernel.with_theta(kernel.theta + 0.2 * s) for s in range(n_levels))
-    return Autoregressive(kernels, (0.8, -0.6)[: n_levels - 1])
+def make_evidence(prior, scheme, likelihood="logit"):
+    # EP has no fractions of labels that went through a channel.
+    whole = scheme == "ep" and likelihood != "logit"
+    weights = (1.0, 2.0, 2.5) if whole else (0.3, 1.0, 2.0, 2.5)
+    rows = make_rows(prior, likelihood, 12, weights)
+    return tight(prior, rows, scheme)
 
 
-def coregional(kernel):
-    kernels = (kernel, kernel.with_theta(kernel.theta + 0.3))
-    return Coregional(kernels, [[1.0, 0.2], [0.5, -0.7], [-0.9, 0.6]])
-
-
-PRIORS = {
-    "one level": partial(autoregressive, n_levels=1),
-    "two levels": partial(autoregressive, n_levels=2),
-    "three levels": partial(autoregressive, n_levels=3),
-    "coregional": coregional,
-}
-
-
-def noisy(y, level, weight, free, symmetric):
-    group = np.minimum(level, 1)
-    free = np.array([free, False])  # the second group shows that the others stay
-    if symmetric:
-        return NoisyLogit.from_flip_rates(y, weight, group, [0.2, 0.05], free)
-    return NoisyLogit(y, weight, group, np.array([0.8, 0.95]), np.array([0.7, 1.0]), free)
-
-
-LIKELIHOODS = {
-    "logit": lambda y, level, weight: Logit(y, weight),
-    "flip rates": partial(noisy, free=False, symmetric=True),
-    "flip rates free": partial(noisy, free=True, symmetric=True),
-    "sensitivity": partial(noisy, free=False, symmetric=False),
-    "sensitivity free": partial(noisy, free=True, symmetric=False),
-}
-ALLOWED = [
-    (scheme, name)
-    for scheme in SCHEMES
-    for name in LIKELIHOODS
-    if scheme != "laplace" or name == "logit"
-]
-
-
-def make_points(n, n_levels, seed=0):
-    """Two real columns and one of codes; every level has rows."""
-    rng = np.random.RandomState(seed)
-    x = np.column_stack([rng.uniform(-2.0, 2.0, (n, 2)), rng.randint(0, 3, n)])
-    level = np.sort(np.concatenate([np.arange(n_levels), rng.randint(0, n_levels, n - n_levels)]))
-    return Points(x, level)
-
-
-def make_labels(points, seed=1):
-    rng = np.random.RandomState(seed)
-    truth = 1.5 * np.sin(2.0 * points.x[:, 0]) + points.x[:, 1]
-    return np.where(rng.uniform(size=len(points)) < expit(3.0 * truth), 1.0, -1.0)
-
-
-def make_evidence(kernel, prior, scheme, likelihood, n=12):
-    prior = PRIORS[prior](kernel.for_features(3))
-    points = make_points(n, prior.n_levels)
-    y = make_labels(points)
-    weights = [1.0, 2.0, 2.5] if (scheme, likelihood) in NO_FRACTIONS else [0.3, 1.0, 2.0, 2.5]
-    weight = np.resize(weights, n)
-    likelihood = LIKELIHOODS[likelihood](y, points.level, weight)
-    return Evidence(prior, likelihood, points, SCHEMES[scheme], tol=1e-10, max_iter=500)
-
-
-# EP has no fractions of labels that went through a channel.
-NO_FRACTIONS = {("ep", name) for name in LIKELIHOODS if name != "logit"}
-
-
-def slope(function, theta, direction, step=1e-4):
-    """Derivative along a direction by central differences."""
-    up, down = (function(theta + h * direction) for h in (step, -step))
-    return (up - down) / (2.0 * step)
-
-
-def gradient_by_differences(function, theta):
-    return np.array([slope(function, theta, e) for e in np.eye(len(theta))])
-
-
-def assert_same_gradient(gradient, differences):
-    scale = np.abs(differences).max()
-    np.testing.assert_allclose(gradient, differences, rtol=GRADIENT, atol=1e-2 * GRADIENT * scale)
-
-
-def value_of(evidence, theta):
-    value = evidence(theta, gradient=False)
-    assert value.report.converged, str(value.report)
-    return value.value
+def tight(prior, rows, scheme):
+    return Evidence(prior, rows.likelihood, rows.points, SCHEMES[scheme], tol=1e-10, max_iter=500)
 
 
 # ------------------------------------------------------------------------- gradient of evidence
 
 
-@pytest.mark.parametrize(("scheme", "likelihood"), ALLOWED)
-@pytest.mark.parametrize("prior", PRIORS)
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_evidence_gradient_along_a_direction(kernel, prior, scheme, likelihood):
-    evidence = make_evidence(KERNELS[kernel], prior, scheme, likelihood)
-    theta = evidence.theta
-    value = evidence(theta)
-    assert value.report.converged, str(value.report)
-    assert value.gradient.shape == theta.shape == (len(evidence.theta_names),)
-    assert evidence.bounds.shape == (len(theta), 2)
-    # A random direction has a part in every parameter: one derivative checks them all.
-    direction = np.random.RandomState(len(theta)).choice([-1.0, 1.0], len(theta))
-    direction *= np.random.RandomState(0).uniform(0.5, 1.0, len(theta))
-    expected = slope(partial(value_of, evidence), theta, direction)
-    assert value.gradient @ direction == pytest.approx(expected, rel=GRADIENT, abs=GRADIENT)
+@every_combination
+@every_prior
+@every_kernel([*SMOOTH, "sum with noise", "wrapped noise"])
+def test_evidence_gradient_along_a_direction(kernel, make_prior, scheme, likelihood):
+    assert_gradient_along_a_direction(make_evidence(make_prior(kernel), scheme, likelihood))
 
 
-@pytest.mark.parametrize(("scheme", "likelihood"), ALLOWED)
-@pytest.mark.parametrize("prior", PRIORS)
-def test_evidence_gradient_of_each_parameter(prior, scheme, likelihood):
-    evidence = make_evidence(1.5 * RBF(1.1) + White(0.2), prior, scheme, likelihood)
-    theta = evidence.theta
-    differences = gradient_by_differences(partial(value_of, evidence), theta)
-    assert_same_gradient(evidence(theta).gradient, differences)
+@every_combination
+@every_prior
+def test_evidence_gradient_of_each_parameter(make_prior, scheme, likelihood):
+    assert_gradient(make_evidence(make_prior(1.5 * RBF(1.1) + White(0.2)), scheme, likelihood))
 
 
 @pytest.mark.parametrize("scheme", ["ep", "variational"])
 def test_evidence_gradient_with_negative_sites(scheme):
-    # A label that the other rows contradict, behind a noisy channel, gets w < 0.
-    points = Points(np.linspace(-1.0, 1.0, 11)[:, None], np.repeat([0, 1], [8, 3]))
-    y = np.ones(11)
-    y[[3, 7]] = -1.0
-    likelihood = NoisyLogit.from_flip_rates(y, np.ones(11), points.level, [0.2, 0.1], [True, False])
-    prior = Autoregressive((8.0 * RBF(2.0), 0.5 * RBF(0.5)), (1.2,))
-    evidence = Evidence(prior, likelihood, points, SCHEMES[scheme], tol=1e-10, max_iter=500)
+    evidence = tight(*contradicted_rows(), scheme)
     assert evidence.fixed(evidence.theta)[2].belief.sites.w.min() < -1e-3
-    differences = gradient_by_differences(partial(value_of, evidence), evidence.theta)
-    assert_same_gradient(evidence(evidence.theta).gradient, differences)
+    assert_gradient(evidence)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("scale", [1e-3, 100.0])
 def test_evidence_gradient_far_from_typical(scheme, scale):
-    evidence = make_evidence(scale * RBF(1.1), "two levels", scheme, "logit")
-    differences = gradient_by_differences(partial(value_of, evidence), evidence.theta)
-    assert_same_gradient(evidence(evidence.theta).gradient, differences)
+    assert_gradient(make_evidence(PRIORS["two levels"](scale * RBF(1.1)), scheme))
 
 
-@pytest.mark.parametrize("likelihood", [name for name in LIKELIHOODS if name != "logit"])
-@pytest.mark.parametrize("prior", PRIORS)
-def test_laplace_refuses_label_noise(prior, likelihood):
-    evidence = make_evidence(RBF(1.1), prior, "laplace", likelihood)
+@pytest.mark.parametrize("likelihood", NOISY_LABELS)
+def test_laplace_refuses_label_noise(likelihood):
+    prior = PRIORS["two levels"](RBF(1.1))
+    evidence = make_evidence(prior, "laplace", likelihood)
     with pytest.raises(ValueError, match=r'label noise.*use inference="ep" or .*"variational"'):
         evidence(evidence.theta)
-
-
-@pytest.mark.parametrize("likelihood", [name for name in LIKELIHOODS if name != "logit"])
-def test_derivatives_of_noisy_labels_are_refused(likelihood):
-    points = make_points(12, 2)
-    noisy = LIKELIHOODS[likelihood](make_labels(points), points.level, np.ones(12))
     with pytest.raises(ValueError, match="Laplace"):
-        noisy.derivatives(np.zeros(12))
+        evidence.likelihood.derivatives(np.zeros(12))
 
 
 def test_ep_refuses_fractions_of_noisy_labels():
-    points = make_points(12, 2)
-    weight = np.full(12, 0.5)
-    noisy = LIKELIHOODS["flip rates"](make_labels(points), points.level, weight)
-    prior = autoregressive(RBF(1.1), 2)
+    prior = PRIORS["two levels"](RBF(1.1))
+    evidence = tight(prior, make_rows(prior, "flip rates", 12, [0.5]), "ep")
     with pytest.raises(ValueError, match=r'sample_weight below 1.*use inference="variational"'):
-        run(SCHEMES["ep"], ExactCovariance(prior, points), noisy)
+        evidence(evidence.theta)
 
 
-def test_gradient_needs_to_be_asked_for_and_is_given_once():
-    evidence = make_evidence(RBF(1.1), "two levels", "laplace", "logit")
+def test_gradient_needs_to_be_asked_for():
+    evidence = make_evidence(PRIORS["two levels"](RBF(1.1)), "laplace")
     assert evidence(evidence.theta, gradient=False).gradient.size == 0
     covariance, _, fixed = evidence.fixed(evidence.theta)
     with pytest.raises(RuntimeError, match="gradient=True"):
-        covariance.pullback(fixed.belief, None)
+        covariance.pull(fixed.belief.inverted(), None)
 
 
 # ---------------------------------------------------------- a Gaussian likelihood is regression
@@ -261,23 +142,12 @@ class Gaussian(Likelihood):
         return Tilted(log_z, gap / total, -1.0 / total)
 
 
-def dense_covariance(prior, a, b, same=False):
-    """sum_s A[t_i, s] A[t_j, s] k_s(x_i, x_j), a pair at a time."""
-    A = prior.loadings
-    K = np.zeros((len(a), len(b)))
-    for s, kernel in enumerate(prior.kernels):
-        k = kernel(a.x) if same else kernel(a.x, b.x)
-        for i, j in np.ndindex(K.shape):
-            K[i, j] += A[a.level[i], s] * A[b.level[j], s] * k[i, j]
-    return K
-
-
 @pytest.mark.parametrize("weights", [[1.0], [0.25, 1.0, 3.0]], ids=["plain", "weighted"])
-@pytest.mark.parametrize("prior", PRIORS)
+@every_prior
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_gaussian_likelihood_is_exact_regression(scheme, prior, weights):
+def test_gaussian_likelihood_is_exact_regression(scheme, make_prior, weights):
     n, noise = 15, 0.3
-    prior = PRIORS[prior](1.5 * RBF(1.1) + White(0.1))
+    prior = make_prior(1.5 * RBF(1.1) + White(0.1))
     points = make_points(n, prior.n_levels)
     rng = np.random.RandomState(2)
     y, weight = rng.normal(0.0, 1.5, n), np.resize(weights, n)
@@ -317,17 +187,18 @@ def test_gaussian_likelihood_is_exact_regression(scheme, prior, weights):
     def weighted(theta):
         return np.sum(G * dense_covariance(prior.with_theta(theta), points, points, same=True))
 
-    assert_same_gradient(value.gradient, gradient_by_differences(weighted, prior.theta))
+    expected = differences(weighted, prior.theta)
+    atol = 1e-2 * GRADIENT * np.abs(expected).max()
+    np.testing.assert_allclose(value.gradient, expected, rtol=GRADIENT, atol=atol)
 
 
 # ----------------------------------------------------------------------- the prior and its tiles
 
 
 def pulled_back(prior, points, G):
-    """Gradient of sum_ij G_ij K_ij, G symmetric, handed out as `PriorPullback` asks for it."""
+    """Gradient of sum_ij G_ij K_ij, G symmetric."""
     doubled = np.triu(2.0 * G, 1) + np.diag(np.diag(G))
-    _, pullback = prior.vjp(points, tiles(points))
-    return pullback(lambda tile: doubled[tile.rows, tile.cols])
+    return prior.linearise(tiles(points)).pull(lambda tile: doubled[tile.rows, tile.cols])
 
 
 def symmetric(n, seed=3):
@@ -336,46 +207,37 @@ def symmetric(n, seed=3):
 
 
 @pytest.mark.parametrize("tile_elements", [32768, 1], ids=["large tiles", "small tiles"])
-@pytest.mark.parametrize("prior", PRIORS)
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_prior_pullback(kernel, prior, tile_elements, monkeypatch):
+@every_prior
+@every_kernel([*SMOOTH, *NOISY, "wrapped noise"])
+def test_prior_pullback(kernel, make_prior, tile_elements, monkeypatch):
     monkeypatch.setattr(prior_module, "TILE_ELEMENTS", tile_elements)
-    prior = PRIORS[prior](KERNELS[kernel].for_features(3))
+    prior = make_prior(kernel)
     points = make_points(40, prior.n_levels)
     G = symmetric(len(points))
 
     def weighted(theta):
-        K = prior.with_theta(theta).covariance(points, tiles(points))
-        K = np.triu(K) + np.triu(K, 1).T
-        return np.sum(G * K)
+        K = prior.with_theta(theta).covariance(tiles(points))
+        return np.sum(G * (np.triu(K) + np.triu(K, 1).T))
 
-    gradient = pulled_back(prior, points, G)
-    assert_same_gradient(gradient, gradient_by_differences(weighted, prior.theta))
-
-
-@pytest.mark.parametrize("bounds", [{"rho_bounds": "fixed"}, {}])
-def test_fixed_rho_has_no_part_in_theta(bounds):
-    prior = Autoregressive((1.5 * RBF(1.1), RBF(0.7)), (0.8,), **bounds)
-    points, G = make_points(12, 2), symmetric(12)
-    free = Autoregressive((1.5 * RBF(1.1), RBF(0.7)), (0.8,))
-    cut = len(bounds)
-    assert len(prior.theta) == len(prior.bounds) == len(prior.theta_names) == 4 - cut
-    np.testing.assert_array_equal(pulled_back(prior, points, G), pulled_back(free, points, G)[cut:])
-    assert prior.with_theta(prior.theta + 0.1).rho == ((0.8,) if cut else (0.9,))
+    expected = differences(weighted, prior.theta)
+    atol = 1e-2 * GRADIENT * np.abs(expected).max()
+    np.testing.assert_allclose(pulled_back(prior, points, G), expected, rtol=GRADIENT, atol=atol)
 
 
-@pytest.mark.parametrize("prior", [Autoregressive, Coregional])
-def test_fixed_loadings_have_no_part_in_theta(prior):
-    kernels = (RBF(1.1), RBF(0.7))
-    if prior is Autoregressive:
-        fixed = Autoregressive(kernels, (0.8,), "fixed")
-    else:
-        fixed = Coregional(kernels, [[1.0, 0.2], [0.5, -0.7]], "fixed")
-    assert fixed.mixing_names == ()
-    assert fixed.mixing_bounds.shape == (0, 2)
-    changed = fixed.with_theta(np.log([2.0, 3.0]))
+@pytest.mark.parametrize("kind", [Autoregressive, Coregional])
+def test_fixed_loadings_are_not_in_theta(kind):
+    kernels, points, G = (1.5 * RBF(1.1), RBF(0.7)), make_points(12, 2), symmetric(12)
+    given = (0.8,) if kind is Autoregressive else [[1.0, 0.2], [0.5, -0.7]]
+    fixed, free = kind(kernels, given, "fixed"), kind(kernels, given)
+    cut = np.size(given)
+    assert len(fixed.theta) == len(fixed.bounds) == len(fixed.theta_names) == len(free.theta) - cut
+    np.testing.assert_array_equal(pulled_back(fixed, points, G), pulled_back(free, points, G)[cut:])
+    changed = fixed.with_theta(np.log([1.0, 2.0, 3.0]))
     np.testing.assert_array_equal(changed.loadings, fixed.loadings)
-    assert [k.length_scale for k in changed.kernels] == pytest.approx([2.0, 3.0])
+    assert changed.kernels[1].length_scale == pytest.approx(3.0)
+    moved = free.with_theta(free.theta + 0.1)
+    np.testing.assert_allclose(moved.theta, free.theta + 0.1)
+    assert (moved.loadings != free.loadings).any()
 
 
 def rbf(x, z, scale, length):
@@ -412,7 +274,7 @@ def test_covariance_by_tiles_is_the_plain_formula(n, level_counts, monkeypatch):
         for s in range(3)
     )
     expected += noise * np.diag(A[:, 0] ** 2)
-    for K in (prior.covariance(points, parts), prior.vjp(points, parts)[0]):
+    for K in (prior.covariance(parts), prior.linearise(parts).K):
         np.testing.assert_allclose(np.triu(K), np.triu(expected), rtol=0.0, atol=1e-13)
     np.testing.assert_allclose(prior.diagonal(points), np.diag(expected), rtol=1e-13)
 
@@ -427,7 +289,7 @@ def test_covariance_by_tiles_is_the_plain_formula(n, level_counts, monkeypatch):
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_evidence_does_not_depend_on_tiles(scheme, monkeypatch):
-    prior = autoregressive(1.5 * RBF(1.1) + White(0.2), 3)
+    prior = PRIORS["three levels"](1.5 * RBF(1.1) + White(0.2))
     points = make_points(100, 3)
     likelihood = Logit(make_labels(points), np.ones(100))
     values = []
@@ -444,82 +306,3 @@ def test_wrong_number_of_loadings_is_refused():
         Autoregressive((RBF(), RBF()), (1.0, 2.0))
     with pytest.raises(ValueError, match=r"\(n_levels, 2\)"):
         Coregional((RBF(), RBF()), [[1.0], [2.0]])
-
-
-# --------------------------------------------------------------------------------- the posterior
-
-
-def make_posterior(scheme, likelihood="logit", kernel=None, n=20):
-    evidence = make_evidence(
-        2.0 * RBF(1.1) if kernel is None else kernel, "three levels", scheme, likelihood, n
-    )
-    covariance, _, fixed = evidence.fixed(evidence.theta)
-    return Posterior.from_belief(covariance.prior, evidence.points, fixed.belief), fixed.belief
-
-
-@pytest.mark.parametrize(("scheme", "likelihood"), ALLOWED)
-@pytest.mark.parametrize("kernel", [2.0 * RBF(1.1), 2.0 * RBF(1.1) + White(0.3)], ids=str)
-def test_posterior_is_the_dense_formula(scheme, likelihood, kernel, monkeypatch):
-    posterior, belief = make_posterior(scheme, likelihood, kernel)
-    prior, points = posterior.prior, posterior.points
-    new = make_points(23, 3, seed=9)
-    w, nu = belief.sites.w, belief.sites.nu
-    K = dense_covariance(prior, points, points, same=True)
-    k = dense_covariance(prior, new, points)
-    own = dense_covariance(prior, new, new, same=True)
-    own_cross = dense_covariance(prior, new, new)
-    own = own_cross + np.diag(np.diag(own) - np.diag(own_cross))
-    # q(z) = N(z | 0, K) exp(nu z - w z^2 / 2): mean K (I + W K)^-1 nu, R = (I + W K)^-1 W.
-    inverse = np.linalg.inv(np.eye(len(points)) + w[:, None] * K)
-    mean = k @ inverse @ nu
-    joint = own - k @ (inverse * w) @ k.T
-    at_rows = K - K @ (inverse * w) @ K
-
-    np.testing.assert_allclose(belief.mean, K @ inverse @ nu, rtol=0.0, atol=1e-9)
-    np.testing.assert_allclose(belief.variance, np.diag(at_rows), rtol=1e-9)
-    assert belief.log_det == pytest.approx(
-        np.linalg.slogdet(np.eye(len(points)) + w[:, None] * K)[1], rel=1e-10
-    )
-    v = np.random.RandomState(0).normal(size=len(points))
-    np.testing.assert_allclose(belief.implicit_solve(v), inverse @ v, rtol=0.0, atol=1e-9)
-    np.testing.assert_allclose(posterior.mean(new), mean, rtol=0.0, atol=1e-9)
-    monkeypatch.setattr(posterior_module, "BATCH_ELEMENTS", 7 * len(points))
-    got_mean, got_variance = posterior.mean_and_variance(new)
-    np.testing.assert_allclose(got_mean, mean, rtol=0.0, atol=1e-9)
-    np.testing.assert_allclose(got_variance, np.diag(joint), rtol=1e-9)
-    got_mean, got_joint = posterior.mean_and_covariance(new)
-    np.testing.assert_allclose(got_mean, mean, rtol=0.0, atol=1e-9)
-    np.testing.assert_allclose(got_joint, joint, rtol=0.0, atol=1e-9)
-    np.testing.assert_allclose(posterior.mean(new), mean, rtol=0.0, atol=1e-9)
-
-
-@pytest.mark.parametrize("scheme", SCHEMES)
-def test_posterior_at_the_rows_is_the_belief(scheme):
-    posterior, belief = make_posterior(scheme)
-    mean, variance = posterior.mean_and_variance(posterior.points)
-    np.testing.assert_allclose(mean, belief.mean, rtol=0.0, atol=IDENTITY)
-    np.testing.assert_allclose(variance, belief.variance, rtol=1e-9)
-
-
-def test_no_new_points():
-    posterior, _ = make_posterior("laplace")
-    mean, variance = posterior.mean_and_variance(Points(np.empty((0, 3)), np.empty(0, dtype=int)))
-    assert mean.shape == variance.shape == (0,)
-
-
-@pytest.mark.parametrize(("scheme", "likelihood"), [("laplace", "logit"), ("ep", "flip rates")])
-def test_samples_have_the_posterior_mean_and_covariance(scheme, likelihood):
-    posterior, _ = make_posterior(scheme, likelihood)
-    new, n_samples = make_points(8, 3, seed=9), 40_000
-    mean, covariance = posterior.mean_and_covariance(new)
-    samples = posterior.sample(new, n_samples, np.random.RandomState(0))
-    assert samples.shape == (8, n_samples)
-    sd = np.sqrt(np.diag(covariance))
-    z = (samples.mean(axis=1) - mean) / (sd / np.sqrt(n_samples))
-    assert np.abs(z).max() < 4.5
-    # The standard error of a covariance is sqrt((S_ii S_jj + S_ij^2) / n).
-    error = np.cov(samples) - covariance
-    z = error / np.sqrt((np.outer(sd, sd) ** 2 + covariance**2) / n_samples)
-    assert np.abs(z).max() < 4.5
-    again = posterior.sample(new, n_samples, np.random.RandomState(0))
-    np.testing.assert_array_equal(samples, again)

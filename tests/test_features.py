@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from tolerances import IDENTITY
 
+from polyfid.kernels import RBF
 from polyfid.model.features import AsGiven, Coded, Ranked, SharedUnit, Standardised, UnitRows
 
 ALL = [AsGiven, Standardised, Ranked, SharedUnit, UnitRows, Coded]
@@ -142,20 +143,29 @@ def test_warps_are_monotone(x, data):
     new = np.sort(new, axis=0)
     points = features(new)
     assert np.diff(points, axis=0).min() > -1e-12
-    # Beyond the training rows nothing changes.
+    # One range of the values beyond the last of them is one range of the ranks.
     low, high = features(x.min(axis=0, keepdims=True)), features(x.max(axis=0, keepdims=True))
-    assert (points >= low - 1e-12).all()
-    assert (points <= high + 1e-12).all()
-    outside = x.max(axis=0, keepdims=True) + np.array([[1.0], [1e9]])
-    np.testing.assert_array_equal(features(outside), np.repeat(high, 2, axis=0))
+    beyond = features(2.0 * x.max(axis=0, keepdims=True) - x.min(axis=0))
+    np.testing.assert_allclose(beyond - high, high - low, atol=1e-6)
 
 
 def test_ranks_are_shares_of_the_rows_below():
     x = np.array([[1.0], [10.0], [10.0], [1000.0]])
     points = Ranked.of(x, np.ones(4))(np.array([[1.0], [5.5], [10.0], [505.0], [1000.0], [2000.0]]))
-    shares = np.array([1 / 8, 5 / 16, 1 / 2, 11 / 16, 7 / 8, 7 / 8])
+    shares = np.array([1 / 8, 5 / 16, 1 / 2, 11 / 16, 7 / 8, 7 / 8 + 3 / 4 * 1000 / 999])
     sd = np.sqrt(np.mean([9 / 64, 0.0, 0.0, 9 / 64]))
     np.testing.assert_allclose(points.ravel(), (shares - 0.5) / sd, rtol=IDENTITY)
+
+
+def test_uncertainty_grows_away_from_ranked_rows():
+    x = np.exp(np.random.default_rng(0).normal(size=(30, 1)))
+    features = Ranked.of(x, np.ones(30))
+    kernel = RBF(1.0)
+    K = kernel(features(x)) + 0.1 * np.eye(30)
+    k = kernel(features(x.max() + np.ptp(x) * np.array([[0.0], [0.2], [0.5], [3.0]])), features(x))
+    variance = 1.0 - np.einsum("ij,ji->i", k, np.linalg.solve(K, k.T))
+    assert (np.diff(variance) > 0.05).all()
+    assert variance[-1] > 0.999
 
 
 def test_ranks_spread_what_is_skewed():

@@ -68,8 +68,7 @@ def same_fit(a, b, x_new, levels=(0, 1)):
         same(a.predict(x_new, level), b.predict(x_new, level))
 
 
-@pytest.fixture(scope="module")
-def data():
+def make_data():
     """Two levels of labels on a plane, a third of them at the upper one."""
     rng = np.random.RandomState(7)
     x = rng.uniform(-2.0, 2.0, (24, 2))
@@ -80,6 +79,7 @@ def data():
     return x, level, y, weight, rng.uniform(-2.5, 2.5, (7, 2))
 
 
+x, level, y, weight, x_new = make_data()
 PRIOR = Autoregressive((2.0 * Matern52(1.1), 0.7 * RBF(0.6)), (0.8,))
 
 
@@ -99,8 +99,7 @@ def logit(y, weight=None):
     ],
     ids=["rbf", "large ard", "matern and bias"],
 )
-def test_one_level_is_scikit_learns_classifier(data, ours, theirs):
-    x, _, y, _, x_new = data
+def test_one_level_is_scikit_learns_classifier(ours, theirs):
     theirs = GaussianProcessClassifier(theirs, optimizer=None, max_iter_predict=1000).fit(x, y)
     fit = Fit(Autoregressive((ours,)), logit(y), x, np.zeros(len(x), dtype=int), "laplace")
     np.testing.assert_allclose(fit.evidence.theta, theirs.kernel_.theta, rtol=1e-14)
@@ -120,8 +119,7 @@ def test_one_level_is_scikit_learns_classifier(data, ours, theirs):
 
 
 @schemes
-def test_rho_zero_decouples_the_levels(data, scheme):
-    x, level, y, weight, x_new = data
+def test_rho_zero_decouples_the_levels(scheme):
     prior = Autoregressive((2.0 * Matern52(1.1), 0.7 * RBF(0.6)), (0.0,))
     both = Fit(prior, logit(y, weight), x, level, scheme)
     alone = []
@@ -138,8 +136,7 @@ def test_rho_zero_decouples_the_levels(data, scheme):
 
 @schemes
 @pytest.mark.parametrize("where", ["top", "middle"])
-def test_a_level_without_rows_changes_nothing(data, scheme, where):
-    x, level, y, weight, x_new = data
+def test_a_level_without_rows_changes_nothing(scheme, where):
     plain = Fit(PRIOR, logit(y, weight), x, level, scheme)
     low, high = PRIOR.kernels
     if where == "top":
@@ -162,8 +159,7 @@ def test_a_level_without_rows_changes_nothing(data, scheme, where):
 
 
 @schemes
-def test_autoregression_is_a_coregionalisation(data, scheme):
-    x, level, y, weight, x_new = data
+def test_autoregression_is_a_coregionalisation(scheme):
     mixed = Coregional(PRIOR.kernels, [[1.0, 0.0], [0.8, 1.0]])
     a = Fit(PRIOR, logit(y, weight), x, level, scheme)
     b = Fit(mixed, logit(y, weight), x, level, scheme)
@@ -173,8 +169,7 @@ def test_autoregression_is_a_coregionalisation(data, scheme):
 
 
 @schemes
-def test_levels_that_are_equal_are_one(data, scheme):
-    x, level, y, weight, x_new = data
+def test_levels_that_are_equal_are_one(scheme):
     shared = Coregional((PRIOR.kernels[0],), [[1.0], [1.0]])
     two = Fit(shared, logit(y, weight), x, level, scheme)
     one = Fit(Autoregressive(PRIOR.kernels[:1]), logit(y, weight), x, 0 * level, scheme)
@@ -184,9 +179,8 @@ def test_levels_that_are_equal_are_one(data, scheme):
 
 
 @schemes
-def test_opposite_cheap_labels_are_the_opposite_rho(data, scheme):
+def test_opposite_cheap_labels_are_the_opposite_rho(scheme):
     # Opposite labels at level 0 and the opposite rho are the same thing.
-    x, level, y, weight, x_new = data
     a = Fit(PRIOR, logit(y, weight), x, level, scheme)
     opposite = Autoregressive(PRIOR.kernels, (-0.8,))
     b = Fit(opposite, logit(np.where(level == 0, -y, y), weight), x, level, scheme)
@@ -201,8 +195,7 @@ def test_opposite_cheap_labels_are_the_opposite_rho(data, scheme):
 
 
 @schemes
-def test_label_swap(data, scheme):
-    x, level, y, weight, x_new = data
+def test_label_swap(scheme):
     a, b = (Fit(PRIOR, logit(s * y, weight), x, level, scheme) for s in (1.0, -1.0))
     same(a.value, b.value, IDENTITY)
     same(a.gradient, b.gradient, 1e-8)
@@ -212,8 +205,7 @@ def test_label_swap(data, scheme):
 
 
 @noise_schemes
-def test_label_swap_exchanges_sensitivity_and_specificity(data, scheme):
-    x, level, y, _, x_new = data
+def test_label_swap_exchanges_sensitivity_and_specificity(scheme):
     one, free = np.ones(len(y)), np.array([True, False])
     s, c = np.array([0.8, 0.95]), np.array([0.7, 0.9])
     a = Fit(PRIOR, NoisyLogit(y, one, level, s, c, free), x, level, scheme)
@@ -224,8 +216,7 @@ def test_label_swap_exchanges_sensitivity_and_specificity(data, scheme):
 
 
 @noise_schemes
-def test_a_channel_that_never_errs_is_no_channel(data, scheme):
-    x, level, y, _, x_new = data
+def test_a_channel_that_never_errs_is_no_channel(scheme):
     weight = np.resize([1.0, 2.0, 1.0, 3.0], len(y))
     plain = Fit(PRIOR, logit(y, weight), x, level, scheme)
     noisy = NoisyLogit.from_flip_rates(y, weight, level, [0.0, 0.0])
@@ -233,8 +224,7 @@ def test_a_channel_that_never_errs_is_no_channel(data, scheme):
 
 
 @noise_schemes
-def test_a_channel_that_tells_nothing_leaves_the_prior(data, scheme):
-    x, level, y, _, x_new = data
+def test_a_channel_that_tells_nothing_leaves_the_prior(scheme):
     noisy = NoisyLogit.from_flip_rates(y, np.ones(len(y)), level, [0.5, 0.5])
     fit = Fit(PRIOR, noisy, x, level, scheme)
     same(fit.value, len(y) * np.log(0.5), IDENTITY)
@@ -244,16 +234,14 @@ def test_a_channel_that_tells_nothing_leaves_the_prior(data, scheme):
 
 
 @noise_schemes
-def test_a_channel_that_always_flips_turns_the_labels(data, scheme):
-    x, level, y, _, x_new = data
+def test_a_channel_that_always_flips_turns_the_labels(scheme):
     one = np.ones(len(y))
     noisy = NoisyLogit.from_flip_rates(y, one, level, [1.0, 1.0])
     same_fit(Fit(PRIOR, logit(-y), x, level, scheme), Fit(PRIOR, noisy, x, level, scheme), x_new)
 
 
 @schemes
-def test_row_order(data, scheme):
-    x, level, y, weight, x_new = data
+def test_row_order(scheme):
     a = Fit(PRIOR, logit(y, weight), x, level, scheme)
     shuffled = np.random.RandomState(0).permutation(len(y))
     points, order = Points.sort(x[shuffled], level[shuffled])
@@ -267,8 +255,7 @@ def test_row_order(data, scheme):
 
 
 @schemes
-def test_weight_is_repetition(data, scheme):
-    x, level, y, _, x_new = data
+def test_weight_is_repetition(scheme):
     weight = np.resize([1, 2, 1, 3, 1, 1, 5], len(y))
     weighted = Fit(PRIOR, logit(y, weight.astype(float)), x, level, scheme)
     rows = np.repeat(np.arange(len(y)), weight)
@@ -280,8 +267,7 @@ def test_weight_is_repetition(data, scheme):
 
 
 @noise_schemes
-def test_weight_is_repetition_behind_a_channel(data, scheme):
-    x, level, y, _, x_new = data
+def test_weight_is_repetition_behind_a_channel(scheme):
     weight = np.resize([1, 2, 1, 3, 1], len(y))
     weighted = NoisyLogit.from_flip_rates(y, weight.astype(float), level, [0.2, 0.0], [True, False])
     rows = np.repeat(np.arange(len(y)), weight)
@@ -295,9 +281,8 @@ def test_weight_is_repetition_behind_a_channel(data, scheme):
 
 
 @pytest.mark.parametrize("scheme", ["laplace", "variational"])
-def test_fractions_add_up(data, scheme):
+def test_fractions_add_up(scheme):
     # Not EP: half a label has moments of its own.
-    x, level, y, _, x_new = data
     rows = np.repeat(np.arange(len(y)), 2)
     parts = np.resize([0.3, 0.7], len(rows))
     halves = Fit(PRIOR, logit(y[rows], parts), x[rows], level[rows], scheme)
@@ -305,8 +290,7 @@ def test_fractions_add_up(data, scheme):
 
 
 @schemes
-def test_a_row_of_little_weight_says_little(data, scheme):
-    x, level, y, _, x_new = data
+def test_a_row_of_little_weight_says_little(scheme):
     kept = np.arange(len(y)) % 3 != 1
     light = Fit(PRIOR, logit(y, np.where(kept, 1.0, 1e-12)), x, level, scheme)
     fewer = Fit(PRIOR, logit(y[kept]), x[kept], level[kept], scheme)
@@ -317,8 +301,7 @@ def test_a_row_of_little_weight_says_little(data, scheme):
 
 
 @schemes
-def test_feature_rescaling(data, scheme):
-    x, level, y, weight, x_new = data
+def test_feature_rescaling(scheme):
     scale, lengths = np.array([100.0, 0.03]), np.array([0.9, 1.6])
 
     def prior(unit):
@@ -335,8 +318,7 @@ def test_feature_rescaling(data, scheme):
 
 
 @schemes
-def test_sums_and_products_commute(data, scheme):
-    x, level, y, weight, x_new = data
+def test_sums_and_products_commute(scheme):
     left, right = 1.2 * RBF(0.9), Linear(1.5) + White(0.2)
     fits = [
         Fit(Autoregressive((kernel, Matern32(0.7)), (0.8,)), logit(y, weight), x, level, scheme)
@@ -350,8 +332,7 @@ def test_sums_and_products_commute(data, scheme):
 
 
 @schemes
-def test_a_split_kernel_is_the_whole(data, scheme):
-    x, level, y, weight, x_new = data
+def test_a_split_kernel_is_the_whole(scheme):
     whole = Fit(
         Autoregressive((2.0 * RBF(1.1), RBF(0.6)), (0.8,)), logit(y, weight), x, level, scheme
     )
@@ -413,8 +394,7 @@ class PaperLaplace:
 
 @pytest.mark.parametrize("rho", [0.8, -1.7, 0.0])
 @pytest.mark.parametrize("scale", [1.0, 50.0])
-def test_the_papers_block_form(data, rho, scale):
-    x, level, y, _, _ = data
+def test_the_papers_block_form(rho, scale):
     kernels = (scale * Matern52(1.1), 0.7 * scale * RBF(0.6))
     fit = Fit(Autoregressive(kernels, (rho,)), logit(y), x, level, "laplace")
     paper = PaperLaplace(kernels, rho, x, level, y)

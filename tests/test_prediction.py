@@ -1,120 +1,119 @@
-"""The moments at new points, batch by batch, against covariances from differences, all at once."""
+"""Posteriors at new points, exact and sparse: plain formulas, batches, copies."""
 
 import pickle
 
 import numpy as np
 import pytest
+from families import (
+    LIKELIHOODS,
+    PRIORS,
+    dense_covariance,
+    inducing_at_rows,
+    make_points,
+    make_rows,
+)
+from tolerances import IDENTITY
 
+from polyfid.inference import SCHEMES
+from polyfid.inference import inducing as inducing_module
 from polyfid.inference import posterior as posterior_module
 from polyfid.inference.exact import ExactCovariance
 from polyfid.inference.posterior import Posterior
 from polyfid.inference.sites import Sites
+from polyfid.inference.sparse_belief import SparseBelief
+from polyfid.inference.sparse_posterior import SparsePosterior
 from polyfid.kernels import RBF, Linear, Matern12, Pairs, White
+from polyfid.learning.evidence import Evidence
 from polyfid.model.prior import Autoregressive, Coregional
 from polyfid.rows import Points
 
-N_FEATURES = 4
+N = 20
+NOTHING = Points(np.empty((0, 4)), np.empty(0, dtype=np.intp))
 
 
-def make_points(n, seed, n_levels=2, scale=1.0):
-    rng = np.random.RandomState(seed)
-    level = np.sort(rng.randint(n_levels, size=n))
-    return Points(scale * rng.standard_normal((n, N_FEATURES)), level)
+def fitted(scheme, likelihood="logit", kernel=None):
+    prior = PRIORS["three levels"](2.0 * RBF(1.1) if kernel is None else kernel)
+    rows = make_rows(prior, likelihood, N, [1.0, 2.0, 2.5])
+    evidence = Evidence(prior, rows.likelihood, rows.points, SCHEMES[scheme], 1e-10, 500)
+    covariance, _, fixed = evidence.fixed(evidence.theta)
+    return Posterior.from_belief(covariance.prior, rows.points, fixed.belief), fixed.belief
 
 
-def make_posterior(kernels, points):
-    rng = np.random.RandomState(5)
-    prior = Autoregressive(kernels, (0.7,) * (len(kernels) - 1))
-    covariance = ExactCovariance(prior, points)
-    n = len(points)
-    sites = Sites(rng.uniform(0.1, 0.3, n), rng.standard_normal(n))
-    belief = covariance.condition(sites, covariance.prior_belief())
-    return Posterior.from_belief(prior, points, belief)
+def sparse():
+    prior = PRIORS["three levels"](2.0 * RBF(1.1) + White(0.1))
+    inducing = inducing_at_rows(make_points(60, 3), prior, 7)
+    rng = np.random.RandomState(3)
+    F = rng.normal(size=(inducing.total, 30))
+    return SparsePosterior(prior, inducing, SparseBelief(F @ F.T, rng.normal(size=len(F))))
 
 
-def expected(posterior, new):
-    prior, rows = posterior.prior, posterior.points
-    A, pairs = prior.loadings, Pairs(new.x, rows.x)
-    k = sum(
-        np.outer(A[new.level, s], A[rows.level, s]) * kernel.evaluate(pairs)
-        for s, kernel in enumerate(prior.kernels)
-    )
-    shrink = posterior.factor.quadratic((k * posterior.root).T)
-    return k @ posterior.alpha, posterior.prior.diagonal(new) - shrink
-
-
-def check(posterior, new, rtol=1e-10):
-    mean, variance = posterior.mean_and_variance(new)
-    want_mean, want_variance = expected(posterior, new)
-    np.testing.assert_allclose(mean, want_mean, rtol=0.0, atol=rtol)
-    np.testing.assert_allclose(variance, want_variance, rtol=rtol)
-    np.testing.assert_array_equal(posterior.mean(new), mean)
-
-
-KERNELS = {
-    "smooth": (2.0 * RBF(1.5), 0.5 * RBF(0.8)),
-    "rough": (Matern12(2.0), 0.5 * Matern12(1.0)),
-    "some columns": (RBF(1.0, columns=(0, 2)) + Linear(2.0), RBF(1.0, columns=(1,))),
-    "one a column": (RBF((1.0, 2.0, 3.0, 4.0)), RBF(1.0) + White(0.1)),
+POSTERIORS = {
+    "exact": lambda: fitted("laplace")[0],
+    "exact, negative sites": lambda: fitted("ep", "flip rates")[0],
+    "sparse": sparse,
 }
 
 
-@pytest.mark.parametrize("kernels", KERNELS.values(), ids=KERNELS)
-@pytest.mark.parametrize("batch", [1, 500, 1 << 16])
-def test_batches_agree_with_all_at_once(kernels, batch, monkeypatch):
-    monkeypatch.setattr(posterior_module, "BATCH_ELEMENTS", batch)
-    check(make_posterior(kernels, make_points(40, 0)), make_points(75, 1))
+@pytest.fixture(params=POSTERIORS)
+def posterior(request):
+    return POSTERIORS[request.param]()
 
 
-@pytest.mark.parametrize("kernels", KERNELS.values(), ids=KERNELS)
-def test_new_points_on_and_next_to_the_rows(kernels):
-    points = make_points(40, 0)
-    posterior = make_posterior(kernels, points)
-    for apart in (0.0, 1e-12, 1e-6, 1e-3):
-        check(posterior, Points(points.x + apart, points.level))
+# ------------------------------------------------------------------------ what all posteriors do
 
 
-@pytest.mark.parametrize("far", [1e4, 1e8, 1e150, 1e300])
-def test_one_point_far_away_does_not_blur_the_others(far):
-    posterior = make_posterior(KERNELS["rough"], make_points(40, 0))
-    new = make_points(30, 1)
-    new.x[7] = far
-    check(posterior, new)
+def test_the_ways_to_predict_agree(posterior):
+    new = make_points(11, 3, seed=7)
+    mean, variance = posterior.mean_and_variance(new)
+    joint_mean, covariance = posterior.mean_and_covariance(new)
+    np.testing.assert_allclose(posterior.mean(new), mean, rtol=IDENTITY, atol=IDENTITY)
+    np.testing.assert_allclose(joint_mean, mean, atol=1e-9)
+    np.testing.assert_allclose(np.diag(covariance), variance, atol=1e-9)
+    assert np.linalg.eigvalsh(covariance).min() > -1e-9
+    assert [a.shape for a in posterior.mean_and_variance(NOTHING)] == [(0,), (0,)]
 
 
-def test_rows_far_from_the_origin():
-    points, new = make_points(40, 0), make_points(30, 1)
-    there = make_posterior(KERNELS["rough"], Points(points.x + 1e6, points.level))
-    check(there, Points(new.x + 1e6, new.level))
+def test_two_levels_at_the_same_points(posterior):
+    x = make_points(9, 3, seed=7).x
+    pair = posterior.pair(x, 0, 2)
+    both = Points(np.concatenate([x, x]), np.repeat([0, 2], 9))
+    mean, covariance = posterior.mean_and_covariance(both)
+    np.testing.assert_allclose(np.concatenate(pair[:2]), mean, atol=1e-9)
+    np.testing.assert_allclose(np.concatenate(pair[2:4]), np.diag(covariance), atol=1e-9)
+    # The noise of one row at two levels is common to both; two rows have noise of their own.
+    noise = posterior.prior.loadings[0, 0] * posterior.prior.loadings[2, 0]
+    noise *= 0.1 if isinstance(posterior, SparsePosterior) else 0.0
+    np.testing.assert_allclose(pair.covariance, np.diag(covariance[:9, 9:]) + noise, atol=1e-9)
 
 
-def test_levels_that_share_nothing():
-    points = make_points(30, 0)
-    rng = np.random.RandomState(5)
-    prior = Autoregressive((RBF(1.0), RBF(1.0)), (0.0,))
-    covariance = ExactCovariance(prior, points)
-    sites = Sites(np.full(30, 0.2), rng.standard_normal(30))
-    belief = covariance.condition(sites, covariance.prior_belief())
-    check(Posterior.from_belief(prior, points, belief), make_points(20, 1))
+def test_samples_have_the_posterior_mean_and_covariance(posterior):
+    new, n_samples = make_points(8, 3, seed=9), 40_000
+    mean, covariance = posterior.mean_and_covariance(new)
+    samples = posterior.sample(new, n_samples, np.random.RandomState(0))
+    assert samples.shape == (8, n_samples)
+    sd = np.sqrt(np.diag(covariance))
+    z = (samples.mean(axis=1) - mean) / (sd / np.sqrt(n_samples))
+    assert np.abs(z).max() < 4.5
+    # The standard error of a covariance is sqrt((S_ii S_jj + S_ij^2) / n).
+    error = np.cov(samples) - covariance
+    z = error / np.sqrt((np.outer(sd, sd) ** 2 + covariance**2) / n_samples)
+    assert np.abs(z).max() < 4.5
+    again = posterior.sample(new, n_samples, np.random.RandomState(0))
+    np.testing.assert_array_equal(samples, again)
 
 
-def test_levels_on_both_sides_of_one_that_shares_nothing_with_them():
-    # The rows that have a part in the first process are no single slice.
-    kernels, points, new = (RBF(1.0), RBF(2.0)), make_points(30, 0, 3), make_points(20, 1, 3)
-    prior = Coregional(kernels, ((1.0, 0.0), (0.0, 1.0), (-0.5, 0.3)))
-    sites = Sites(np.full(30, 0.2), np.random.RandomState(5).standard_normal(30))
-    covariance = ExactCovariance(prior, points)
-    belief = covariance.condition(sites, covariance.prior_belief())
-    check(Posterior.from_belief(prior, points, belief), new)
+def test_batches_do_not_matter(posterior, monkeypatch):
+    new = make_points(300, 3, seed=7)
+    whole = posterior.mean_and_variance(new)
+    monkeypatch.setattr(inducing_module, "PIECE_ELEMENTS", 1)
+    for batch in (1, 500):
+        monkeypatch.setattr(posterior_module, "BATCH_ELEMENTS", batch)
+        for a, b in zip(whole, posterior.mean_and_variance(new), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
 
 
-def test_many_rows_are_predicted_without_an_inverse(monkeypatch):
-    monkeypatch.setattr(posterior_module, "_MANY_ROWS", 10)
-    check(make_posterior(KERNELS["smooth"], make_points(40, 0)), make_points(75, 1))
-
-
-def test_a_copy_carries_no_more_than_the_posterior_itself():
-    posterior, new = make_posterior(KERNELS["smooth"], make_points(40, 0)), make_points(75, 1)
+def test_a_copy_carries_no_caches(posterior):
+    new = make_points(75, 3, seed=1)
     size = len(pickle.dumps(posterior))
     moments = posterior.mean_and_variance(new)
     copy = pickle.dumps(posterior)
@@ -122,10 +121,119 @@ def test_a_copy_carries_no_more_than_the_posterior_itself():
     np.testing.assert_array_equal(pickle.loads(copy).mean_and_variance(new), moments)
 
 
-def test_predicting_leaves_the_posterior_and_the_points_alone():
-    posterior, new = make_posterior(KERNELS["smooth"], make_points(40, 0)), make_points(75, 1)
-    kept = new.x.copy(), posterior.points.x.copy(), posterior.alpha.copy()
+def test_predicting_leaves_the_points_alone(posterior):
+    new = make_points(75, 3, seed=1)
+    kept = new.x.copy(), posterior.points.x.copy()
     first = posterior.mean_and_variance(new)
-    for before, now in zip(kept, (new.x, posterior.points.x, posterior.alpha), strict=True):
+    for before, now in zip(kept, (new.x, posterior.points.x), strict=True):
         np.testing.assert_array_equal(before, now)
     np.testing.assert_array_equal(first, posterior.mean_and_variance(new))
+
+
+# ---------------------------------------------------------------------------- exact: plain formulas
+
+
+@pytest.mark.parametrize(
+    ("scheme", "likelihood"),
+    [(s, name) for s in SCHEMES for name in LIKELIHOODS if s != "laplace" or name == "logit"],
+)
+@pytest.mark.parametrize("kernel", [2.0 * RBF(1.1), 2.0 * RBF(1.1) + White(0.3)], ids=str)
+def test_posterior_is_the_dense_formula(scheme, likelihood, kernel):
+    posterior, belief = fitted(scheme, likelihood, kernel)
+    prior, points = posterior.prior, posterior.points
+    new = make_points(23, 3, seed=9)
+    w, nu = belief.sites.w, belief.sites.nu
+    K = dense_covariance(prior, points, points, same=True)
+    k = dense_covariance(prior, new, points)
+    own = dense_covariance(prior, new, new)
+    np.fill_diagonal(own, np.diag(dense_covariance(prior, new, new, same=True)))
+    # q(z) = N(z | 0, K) exp(nu z - w z^2 / 2): mean K (I + W K)^-1 nu, R = (I + W K)^-1 W.
+    inverse = np.linalg.inv(np.eye(N) + w[:, None] * K)
+    np.testing.assert_allclose(belief.mean, K @ inverse @ nu, rtol=0.0, atol=1e-9)
+    at_rows = np.diag(K - K @ (inverse * w) @ K)
+    np.testing.assert_allclose(belief.variance, at_rows, rtol=1e-9)
+    log_det = np.linalg.slogdet(np.eye(N) + w[:, None] * K)[1]
+    assert belief.log_det == pytest.approx(log_det, rel=1e-10)
+    v = np.random.RandomState(0).normal(size=N)
+    solved = belief.inverted().implicit_solve(v)
+    np.testing.assert_allclose(solved, inverse @ v, rtol=0.0, atol=1e-9)
+    mean, joint = posterior.mean_and_covariance(new)
+    np.testing.assert_allclose(mean, k @ inverse @ nu, rtol=0.0, atol=1e-9)
+    np.testing.assert_allclose(joint, own - k @ (inverse * w) @ k.T, rtol=0.0, atol=1e-9)
+    if "White" not in repr(kernel):  # other rows at the same points have other noise
+        found = posterior.mean_and_variance(points)
+        np.testing.assert_allclose(found[0], belief.mean, rtol=0.0, atol=IDENTITY)
+        np.testing.assert_allclose(found[1], belief.variance, rtol=1e-9)
+
+
+def posterior_of(prior, points):
+    rng = np.random.RandomState(5)
+    covariance = ExactCovariance(prior, points)
+    sites = Sites(rng.uniform(0.1, 0.3, len(points)), rng.standard_normal(len(points)))
+    belief = covariance.condition(sites, covariance.prior_belief())
+    return Posterior.from_belief(prior, points, belief)
+
+
+def check(posterior, new):
+    """Against covariances from differences, all at once."""
+    prior, rows = posterior.prior, posterior.points
+    A, pairs = prior.loadings, Pairs(new.x, rows.x)
+    k = sum(
+        np.outer(A[new.level, s], A[rows.level, s]) * kernel.evaluate(pairs)
+        for s, kernel in enumerate(prior.kernels)
+    )
+    shrink = posterior.factor.quadratic((k * posterior.root).T)
+    mean, variance = posterior.mean_and_variance(new)
+    np.testing.assert_allclose(mean, k @ posterior.alpha, rtol=0.0, atol=1e-10)
+    np.testing.assert_allclose(variance, prior.diagonal(new) - shrink, rtol=1e-10)
+    np.testing.assert_array_equal(posterior.mean(new), mean)
+
+
+def normal_points(n, seed, n_levels=2):
+    rng = np.random.RandomState(seed)
+    level = np.sort(rng.randint(n_levels, size=n))
+    return Points(rng.standard_normal((n, 4)), level)
+
+
+TWO_LEVELS = {
+    "smooth": Autoregressive((2.0 * RBF(1.5), 0.5 * RBF(0.8)), (0.7,)),
+    "rough": Autoregressive((Matern12(2.0), 0.5 * Matern12(1.0)), (0.7,)),
+    "some columns": Autoregressive(
+        (RBF(1.0, columns=(0, 2)) + Linear(2.0), RBF(1.0, columns=(1,))), (0.7,)
+    ),
+    "ard": Autoregressive((RBF((1.0, 2.0, 3.0, 4.0)), RBF(1.0) + White(0.1)), (0.7,)),
+    "levels that share nothing": Autoregressive((RBF(1.0), RBF(1.0)), (0.0,)),
+}
+
+
+@pytest.mark.parametrize("prior", TWO_LEVELS.values(), ids=TWO_LEVELS)
+def test_new_points_on_and_next_to_the_rows(prior):
+    points = normal_points(40, 0)
+    posterior = posterior_of(prior, points)
+    check(posterior, normal_points(75, 1))
+    for apart in (0.0, 1e-12, 1e-6, 1e-3):
+        check(posterior, Points(points.x + apart, points.level))
+
+
+@pytest.mark.parametrize("far", [1e4, 1e8, 1e150, 1e300])
+def test_one_point_far_away_does_not_blur_the_others(far):
+    new = normal_points(30, 1)
+    new.x[7] = far
+    check(posterior_of(TWO_LEVELS["rough"], normal_points(40, 0)), new)
+
+
+def test_rows_far_from_the_origin():
+    points, new = normal_points(40, 0), normal_points(30, 1)
+    there = posterior_of(TWO_LEVELS["rough"], Points(points.x + 1e6, points.level))
+    check(there, Points(new.x + 1e6, new.level))
+
+
+def test_levels_on_both_sides_of_one_that_shares_nothing_with_them():
+    # The rows whose levels load on the first process are no single slice.
+    prior = Coregional((RBF(1.0), RBF(2.0)), ((1.0, 0.0), (0.0, 1.0), (-0.5, 0.3)))
+    check(posterior_of(prior, normal_points(30, 0, 3)), normal_points(20, 1, 3))
+
+
+def test_many_rows_are_predicted_without_an_inverse(monkeypatch):
+    monkeypatch.setattr(posterior_module, "_MANY_ROWS", 10)
+    check(posterior_of(TWO_LEVELS["smooth"], normal_points(40, 0)), normal_points(75, 1))

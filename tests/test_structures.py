@@ -530,7 +530,7 @@ def unsettled(evidence, optimum, *rest):
     """Inference in which EP never converges."""
     found = infer(evidence, optimum)
     if evidence.scheme.name == "ep":
-        report = replace(found.inference, converged=False, message="not converged: told so")
+        report = replace(found.inference, outcome="stalled")
         return replace(found, inference=report)
     return found
 

@@ -341,12 +341,6 @@ def test_refused_parameters_are_avoided_and_counted():
     assert nowhere.best.inner_failures == nowhere.best.n_evaluations > 0
 
 
-def test_an_evidence_above_one_is_refused():
-    optimum = climb(Surface(peaks=((-2.0, -1.0), (3.0, 0.5))), [-3.0, 1.0])
-    np.testing.assert_allclose(optimum.theta, [-2.0, 0.0], atol=1e-2)
-    assert climb(Surface(peaks=((0.0, 9.0),)), [0.0, 0.0]).best.inner_failures > 0
-
-
 def test_inner_loops_that_fail_are_counted():
     optimum = climb(Surface(converged=False), [-3.0, 1.0])
     assert optimum.best.inner_failures == optimum.best.n_evaluations > 0

@@ -10,7 +10,7 @@ import numpy as np
 
 from polyfid.inference import SCHEMES
 from polyfid.kernels import Kernel
-from polyfid.kernels.base import as_kernel
+from polyfid.kernels.contract import as_kernel
 from polyfid.learning.options import Options
 from polyfid.rows.survey import Levels
 

@@ -3,8 +3,9 @@
 from typing import Any
 
 from polyfid.inference.ep import EP
+from polyfid.inference.fixed_point import Fixed, run
 from polyfid.inference.laplace import Laplace
-from polyfid.inference.loop import Fixed, Report, run
+from polyfid.inference.loop import Report
 from polyfid.inference.scheme import Scheme
 from polyfid.inference.variational import Variational
 

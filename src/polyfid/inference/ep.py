@@ -30,7 +30,7 @@ class EP(Scheme[Cavity]):
     needs_variance = True
     has_objective = False
 
-    def look(self, belief: ExactBelief, likelihood: Likelihood) -> Cavity:
+    def ask(self, belief: ExactBelief, likelihood: Likelihood) -> Cavity:
         copies = np.maximum(likelihood.weight, 1.0)
         w, nu = belief.sites.w / copies, belief.sites.nu / copies
         m, v = belief.mean, belief.variance
@@ -38,22 +38,19 @@ class EP(Scheme[Cavity]):
         mean, variance = (m - v * nu) / shrink, v / shrink
         return Cavity(mean, variance, copies, likelihood.tilted(mean, variance))
 
-    def sites(self, belief: ExactBelief, seen: Cavity) -> Sites:
-        mean, variance, copies, (_, first, second) = seen
+    def sites(self, belief: ExactBelief, labels: Cavity) -> Sites:
+        mean, variance, copies, (_, first, second) = labels
         scale = copies / np.maximum(1.0 + variance * second, 1e-12)
         return Sites(-second * scale, (first - mean * second) * scale)
 
-    def merit(self, belief: ExactBelief, seen: Cavity, distance: float) -> float:
-        return -distance
-
-    def constants(self, belief: ExactBelief, seen: Cavity) -> float:
-        # log Z of the label less log of the integral of cavity times site, a copy.
-        mean, variance, copies, tilted = seen
+    def constants(self, belief: ExactBelief, labels: Cavity) -> float:
+        # For each copy, log Z of the label minus the log of the integral of cavity times site.
+        mean, variance, copies, tilted = labels
         w, nu = belief.sites.w / copies, belief.sites.nu / copies
         grown = 1.0 + w * variance
         fit = (nu * nu * variance + 2.0 * nu * mean - w * mean * mean) / grown
         return float((copies * (tilted.log_z + 0.5 * np.log(grown) - 0.5 * fit)).sum())
 
-    def theta_pullback(self, belief: ExactBelief, likelihood: Likelihood) -> Array:
-        seen = self.look(belief, likelihood)
-        return likelihood.tilted_pullback(seen.mean, seen.variance, seen.copies)
+    def pull_likelihood(self, belief: ExactBelief, likelihood: Likelihood) -> Array:
+        labels = self.ask(belief, likelihood)
+        return likelihood.tilted_pullback(labels.mean, labels.variance, labels.copies)

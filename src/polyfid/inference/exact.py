@@ -4,19 +4,22 @@ With root = |w|^(1/2), J = sign(w) and B = J + root K root (J = I unless a site 
 
     alpha = nu - w m,  m = K alpha,  R = root B^-1 root,
     w v = 1 - J diag(B^-1),  log|I + K W| = log|det B|.
+
+A belief comes without B, with B factorised, or with B^-1: what is asked of it decides which.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from polyfid.arrays import Array
-from polyfid.inference.linalg import Cholesky, Indefinite, symm, symv
+from polyfid.inference.linalg import Cholesky, Factor, Indefinite, Inverse, symm, symv
 from polyfid.inference.sites import Sites
-from polyfid.model.prior import Prior, PriorPullback, Tile, tiles
+from polyfid.model.prior import LinearisedPrior, Prior, Tile, tiles
 from polyfid.rows import Points
 
 #: Below this w_i K_ii, 1 - diag(B^-1) has lost the digits that v_i needs.
@@ -25,7 +28,7 @@ _COLUMNS = 64  # of K at a time where variances are computed one by one
 
 
 class Start(Protocol):
-    """What inference may start from: a belief, or a posterior that was kept."""
+    """What inference may start from: a belief under other hyper-parameters, or a posterior."""
 
     @property
     def sites(self) -> Sites: ...
@@ -48,7 +51,7 @@ class ExactCovariance:
     parts : list of Tile, optional
         Tiles of the points from an earlier covariance; distances between points are kept there.
     gradient : bool
-        Keep what `pullback` needs.
+        Keep what `pull` needs.
     """
 
     def __init__(
@@ -56,11 +59,12 @@ class ExactCovariance:
     ) -> None:
         self.prior, self.points = prior, points
         self.tiles = tiles(points) if parts is None else parts
-        self._pullback: PriorPullback | None = None
+        self._linearised: LinearisedPrior | None = None
         if gradient:
-            self.K, self._pullback = prior.vjp(points, self.tiles)
+            self._linearised = prior.linearise(self.tiles)
+            self.K = self._linearised.K
         else:
-            self.K = prior.covariance(points, self.tiles)
+            self.K = prior.covariance(self.tiles)
         self.diagonal = np.diagonal(self.K).copy()
 
     def prior_belief(self) -> ExactBelief:
@@ -68,21 +72,34 @@ class ExactCovariance:
         zero = np.zeros(len(self.diagonal))
         return ExactBelief(self, Sites(zero, zero), zero, zero)
 
-    def carry_over(self, old: Start) -> ExactBelief:
-        """A belief of another covariance moved to this one by keeping its alpha."""
-        mean = symv(self.K, old.alpha)
-        sites = Sites(old.sites.w, old.alpha + old.sites.w * mean)
-        return ExactBelief(self, sites, old.alpha, mean)
+    def factorise(self, sites: Sites) -> Factor:
+        """B, factorised."""
+        root, signs = sites.root, sites.signs
+        B = np.empty_like(self.K)
+        for tile in self.tiles:
+            rows, cols = tile.rows, tile.cols
+            np.multiply(self.K[rows, cols], root[cols], out=B[rows, cols])
+            B[rows, cols] *= root[rows, None]
+        B.flat[:: len(B) + 1] += signs
+        n_negative = int((signs < 0.0).sum())
+        return Indefinite(B, n_negative) if n_negative else Cholesky(B)
 
-    def condition(self, sites: Sites, start: ExactBelief) -> ExactBelief:
-        """The posterior given the sites, by factorising B; ``start`` is refined."""
-        belief = ExactBelief(self, sites, start.alpha, start.mean)
-        root = belief.root
+    def condition(self, sites: Sites, start: ExactBelief) -> FactorisedBelief:
+        """The posterior given the sites, with B factorised; the mean of ``start`` is refined."""
+        factor = self.factorise(sites)
+        return FactorisedBelief(self, sites, *self._refine(sites, start, factor), factor)
+
+    def condition_inverted(self, sites: Sites, start: ExactBelief) -> InvertedBelief:
+        """As `condition`, with B^-1 in the place of the factor."""
+        factor = self.factorise(sites)
+        alpha, mean = self._refine(sites, start, factor)
+        return InvertedBelief(self, sites, alpha, mean, factor.into_inverse())
+
+    def _refine(self, sites: Sites, start: ExactBelief, factor: Factor) -> tuple[Array, Array]:
         residual = sites.nu - sites.w * start.mean - start.alpha
-        correction = belief.factor.solve(root * symv(self.K, residual))
-        belief.alpha = start.alpha + residual - root * correction
-        belief.mean = symv(self.K, belief.alpha)
-        return belief
+        correction = factor.solve(sites.root * symv(self.K, residual))
+        alpha = start.alpha + residual - sites.root * correction
+        return alpha, symv(self.K, alpha)
 
     def condition_near(
         self, sites: Sites, start: ExactBelief, near: Start, tolerance: float, max_iter: int
@@ -103,10 +120,8 @@ class ExactCovariance:
             gamma = float(r @ z)  # about the squared energy norm of the error
             first = gamma if first is None else first
             if gamma <= tolerance**2 * first:
-                alpha = start.alpha + residual - root * y
-                mean = symv(self.K, alpha)
-                # The sites whose posterior this is exactly; near the ones that were asked for.
-                return ExactBelief(self, Sites(sites.w, alpha + sites.w * mean), alpha, mean)
+                # Not quite the sites that were asked for, but exactly those of this posterior.
+                return self.with_alpha(start.alpha + residual - root * y, sites.w)
             p = z if previous is None else z + (gamma / previous) * p
             q = p + root * symv(self.K, root * p)
             step = gamma / float(p @ q)
@@ -115,42 +130,47 @@ class ExactCovariance:
             previous = gamma
         return None
 
-    def distance(self, belief: ExactBelief, target: Sites) -> float:
-        """How far sites are from those of a belief, in units of posterior standard deviations."""
-        # 1 / (1 / K_ii + w_i) bounds the posterior variance (for w >= 0) and needs no inverse.
-        spread = self.diagonal / (1.0 + self.diagonal * np.maximum(target.w, 0.0))
-        gradient = target.nu - target.w * belief.mean - belief.alpha
-        change = np.abs(gradient) * np.sqrt(spread)
-        return float(max(change.max(), (np.abs(target.w - belief.sites.w) * spread).max()))
+    def with_alpha(self, alpha: Array, w: Array) -> ExactBelief:
+        """The belief with this alpha and these precisions of the sites."""
+        mean = symv(self.K, alpha)
+        return ExactBelief(self, Sites(w, alpha + w * mean), alpha, mean)
 
-    def pullback(self, belief: ExactBelief, implicit: tuple[Array, Array] | None) -> Array:
+    def pull(self, belief: InvertedBelief, implicit: tuple[Array, Array] | None) -> Array:
         """Gradient of the evidence in the prior's theta.
 
         The derivative in K is alpha alpha^T / 2 - R / 2 + (u g^T + g u^T) / 2, with (u, g) the
         implicit pair.
         """
-        if self._pullback is None:
-            raise RuntimeError("this covariance was built without gradient=True, or is used up")
+        if self._linearised is None:
+            raise RuntimeError("this covariance was built without gradient=True")
         left, right = [belief.alpha], [belief.alpha]
         if implicit is not None:
             u, g = implicit
             left += [u, g]
             right += [g, u]
-        U, V, root, inverse = np.stack(left, 1), np.stack(right, 1), belief.root, belief.inverse
+        root, inverse = belief.sites.root, belief.inverse.matrix
+        return self._linearised.pull(
+            _Adjoint(np.stack(left, 1), np.stack(right, 1), root, inverse).of_tile
+        )
 
-        def adjoint(tile: Tile) -> Array:
-            rows, cols = tile.rows, tile.cols
-            K_bar = U[rows] @ V[cols].T
-            R = inverse[rows, cols] * root[cols]
-            R *= root[rows, None]
-            K_bar -= R
-            if tile.on_diagonal:
-                K_bar[:, : len(K_bar)] *= _upper(len(K_bar))
-            return np.asarray(K_bar)
 
-        theta_bar = self._pullback(adjoint)
-        self._pullback = None  # it holds arrays of the size of K
-        return theta_bar
+class _Adjoint(NamedTuple):
+    """The derivative of the evidence in K, 2 K_bar = U V^T - R, tile by tile."""
+
+    U: Array
+    V: Array
+    root: Array
+    inverse: Array
+
+    def of_tile(self, tile: Tile) -> Array:
+        rows, cols = tile.rows, tile.cols
+        K_bar = self.U[rows] @ self.V[cols].T
+        R = self.inverse[rows, cols] * self.root[cols]
+        R *= self.root[rows, None]
+        K_bar -= R
+        if tile.on_diagonal:
+            K_bar[:, : len(K_bar)] *= _upper(len(K_bar))
+        return np.asarray(K_bar)
 
 
 @lru_cache(maxsize=16)
@@ -159,83 +179,118 @@ def _upper(n: int) -> Array:
     return np.triu(np.ones((n, n))) - 0.5 * np.eye(n)
 
 
+@dataclass(frozen=True)
 class ExactBelief:
-    """The Gaussian posterior at the rows, given sites; factorised when it is asked for."""
+    """The Gaussian posterior at the rows, given sites.
 
-    def __init__(
-        self, covariance: ExactCovariance, sites: Sites, alpha: Array, mean: Array
-    ) -> None:
-        self._covariance = covariance
-        self.sites, self.alpha, self.mean = sites, alpha, mean
-        self.root = sites.root
-        self._signs = np.where(sites.w < 0.0, -1.0, 1.0)
-        self._factor: Cholesky | Indefinite | None = None
-        self._log_det: float | None = None
+    `factorised` and `inverted` give the same belief with B factorised or inverted, at the cost of
+    doing so where it is not there yet.
+    """
 
-    @property
-    def factor(self) -> Cholesky | Indefinite:
-        """B factorised. It is used up by `inverse`, and made again if asked for afterwards."""
-        if self._factor is None:
-            covariance, root = self._covariance, self.root
-            B = np.empty_like(covariance.K)
-            for tile in covariance.tiles:
-                rows, cols = tile.rows, tile.cols
-                np.multiply(covariance.K[rows, cols], root[cols], out=B[rows, cols])
-                B[rows, cols] *= root[rows, None]
-            B.flat[:: len(B) + 1] += self._signs
-            n_negative = int((self._signs < 0.0).sum())
-            self._factor = Indefinite(B, n_negative) if n_negative else Cholesky(B)
-            self._log_det = self._factor.log_det
-        return self._factor
+    covariance: ExactCovariance
+    sites: Sites
+    alpha: Array
+    mean: Array
 
-    def release_factor(self) -> Cholesky | Indefinite:
-        """Hand B's factor over for good: `inverse`, asked for later, makes one of its own."""
-        factor, self._factor = self.factor, None
-        return factor
+    def factorised(self) -> FactorisedBelief:
+        return self.covariance.condition(self.sites, self)
 
-    @cached_property
-    def inverse(self) -> Array:
-        """B^-1, upper triangle valid."""
-        inverse = self.factor.into_inverse()
-        self._factor = None
-        return inverse
+    def inverted(self) -> InvertedBelief:
+        return self.covariance.condition_inverted(self.sites, self)
+
+    def start(self) -> WarmStart:
+        """What another inference may start from, without the covariance of this one."""
+        return self.factorised().start()
 
     @property
     def log_det(self) -> float:
         """Log |I + K W|."""
-        if self._log_det is None:
-            self._log_det = self.factor.log_det
-        return self._log_det
+        return self.factorised().log_det if self.sites.w.any() else 0.0
 
-    def solve(self, b: Array) -> Array:
-        """B^-1 b, from whichever of inverse and factor is there."""
-        if "inverse" in self.__dict__:
-            return symv(self.inverse, b)
-        return self.factor.solve(b)
+    @property
+    def variance(self) -> Array:
+        """Posterior variance of the latent value of each row."""
+        return self.inverted().variance if self.sites.w.any() else self.covariance.diagonal
+
+    def whitened(self, w: Array, nu: Array) -> Array:
+        """A change of the sites in posterior standard deviations: of means, of precisions, (2n,).
+
+        1 / (1 / K_ii + w_i) bounds the posterior variance (for w >= 0) and needs no inverse.
+        """
+        prior = self.covariance.diagonal
+        spread = prior / (1.0 + prior * np.maximum(self.sites.w, 0.0))
+        return np.concatenate([np.sqrt(spread) * (nu - w * self.mean), spread * w])
+
+
+@dataclass(frozen=True)
+class FactorisedBelief(ExactBelief):
+    """A belief with B factorised."""
+
+    factor: Factor
+
+    def factorised(self) -> FactorisedBelief:
+        return self
+
+    @property
+    def log_det(self) -> float:
+        return self.factor.log_det
+
+    def start(self) -> WarmStart:
+        return WarmStart(self.sites, self.alpha, self.factor)
+
+
+@dataclass(frozen=True)
+class InvertedBelief(ExactBelief):
+    """A belief with B^-1, and with it posterior variances."""
+
+    inverse: Inverse
+
+    def inverted(self) -> InvertedBelief:
+        return self
+
+    @property
+    def log_det(self) -> float:
+        return self.inverse.log_det
 
     @cached_property
     def scaled_variance(self) -> Array:
         """w_i v_i, accurate also where w_i is small."""
-        return 1.0 - self._signs * np.diagonal(self.inverse)
+        return np.asarray(1.0 - self.sites.signs * np.diagonal(self.inverse.matrix))
 
     @cached_property
-    def variance(self) -> Array:
-        """Posterior variance of the latent value of each row."""
-        w, K = self.sites.w, self._covariance.K
-        weak = np.abs(w) * self._covariance.diagonal < _WEAK_SITE
-        if not w.any():
-            return self._covariance.diagonal
+    def _variance(self) -> Array:
+        w, K, prior = self.sites.w, self.covariance.K, self.covariance.diagonal
+        weak = np.abs(w) * prior < _WEAK_SITE
         variance = np.divide(self.scaled_variance, w, out=np.zeros_like(w), where=~weak)
         below = np.arange(len(K))[:, None]
-        weak_rows = np.nonzero(weak)[0]
+        weak_rows = np.flatnonzero(weak)
         for start in range(0, len(weak_rows), _COLUMNS):
             index = weak_rows[start : start + _COLUMNS]
-            V = np.where(below <= index, K[:, index], K[index].T) * self.root[:, None]
-            shrink = np.einsum("ij,ij->j", V, symm(self.inverse, V))
-            variance[index] = self._covariance.diagonal[index] - shrink
+            V = np.where(below <= index, K[:, index], K[index].T) * self.sites.root[:, None]
+            shrink = np.einsum("ij,ij->j", V, symm(self.inverse.matrix, V))
+            variance[index] = prior[index] - shrink
         return np.maximum(variance, np.finfo(float).tiny)
+
+    @property
+    def variance(self) -> Array:
+        return self._variance
 
     def implicit_solve(self, a: Array) -> Array:
         """(I + W K)^-1 a."""
-        K = self._covariance.K
-        return a - self.root * self.solve(self.root * symv(K, a))
+        root = self.sites.root
+        return np.asarray(a - root * self.inverse.solve(root * symv(self.covariance.K, a)))
+
+    def start(self) -> WarmStart:
+        return WarmStart(self.sites, self.alpha, self.inverse)
+
+
+@dataclass(frozen=True)
+class WarmStart:
+    """What the next inference may start from, without the covariance of this one."""
+
+    sites: Sites
+    alpha: Array
+    solver: Factor | Inverse
+
+    def solve(self, b: Array) -> Array:
+        return self.solver.solve(b)

@@ -1,10 +1,10 @@
-"""Inducing points: a few points a process through which all rows see it.
+"""Inducing points: a few points per process that stand for it in all rows.
 
 With u_s = g_s(Z_s) and K_uu = L L^T, a row of level t has the features
 
     phi_i = [A[t, s] L_s^-1 k_s(Z_s, x_i)]_s,  f_i = phi_i^T v + the rest,  v ~ N(0, I),
 
-where the rest is what inducing points do not explain, of variance k_ii - phi_i^T phi_i. Noise
+where the rest, of variance k_ii - phi_i^T phi_i, is what inducing points do not explain. Noise
 that every row has of its own (`White`) cannot be explained by other points, not even by one with
 the same coordinates: it is in k_ii only.
 """
@@ -18,9 +18,9 @@ import numpy as np
 
 from polyfid.arrays import Array, Indices
 from polyfid.inference.linalg import jittered_whitener, times_triangular
-from polyfid.kernels import Kernel, Pairs
-from polyfid.kernels.base import Pullback
-from polyfid.kernels.pairs import Anchors, PassingPairs
+from polyfid.kernels import Pairs
+from polyfid.kernels.contract import Adjoints, Linearised
+from polyfid.kernels.pairs import PassingPairs, PointSet
 from polyfid.model.prior import Prior
 from polyfid.rows import Points
 
@@ -50,32 +50,33 @@ class Inducing:
         return sum(self.sizes)
 
 
-class Seen:
-    """What rows of one level see: their processes, loadings, and coordinates in v."""
+class LevelBlock:
+    """The part of v that the latent function of one level depends on.
+
+    Attributes
+    ----------
+    processes : those with inducing points that load on the level; ``all_processes``: all that do.
+    loading : the row of A that belongs to the level.
+    columns : coordinates among all of v.
+    parts : where each process has its own among these.
+    """
 
     def __init__(self, prior: Prior, inducing: Inducing, level: int) -> None:
         stops = np.cumsum(inducing.sizes)
-        self.level = level
-        #: Processes that a level is made of, and those of them that have inducing points.
         self.all_processes: list[int] = np.flatnonzero(prior.support[level]).tolist()
         self.processes = [s for s in self.all_processes if inducing.sizes[s]]
         self.loading = prior.loadings[level]
-        #: Coordinates among all of v, and where each process has its own among these.
-        self.columns: Indices = np.concatenate(
-            [
-                np.empty(0, dtype=np.intp),
-                *(np.arange(stops[s] - inducing.sizes[s], stops[s]) for s in self.processes),
-            ]
-        )
-        own = np.cumsum([0, *(inducing.sizes[s] for s in self.processes)]).tolist()
-        self.parts = {s: slice(own[i], own[i + 1]) for i, s in enumerate(self.processes)}
+        own = [np.arange(stops[s] - inducing.sizes[s], stops[s]) for s in self.processes]
+        self.columns: Indices = np.concatenate([np.empty(0, dtype=np.intp), *own])
+        edges = np.cumsum([0, *map(len, own)]).tolist()
+        self.parts = dict(zip(self.processes, map(slice, edges[:-1], edges[1:]), strict=True))
 
     @property
     def width(self) -> int:
         return len(self.columns)
 
     @cached_property
-    def block(self) -> tuple[Indices, ...]:
+    def square(self) -> tuple[Indices, ...]:
         """Index of the square block of these coordinates."""
         return np.ix_(self.columns, self.columns)
 
@@ -87,12 +88,15 @@ class Basis:
     ----------
     prior : Prior
     inducing : Inducing
-        One set of points a process of the prior.
+        One set of points per process of the prior.
+    places : bool
+        Whether gradients are in the places of the points too: a process's parameters are then its
+        kernel's theta and the coordinates of its points, row by row.
 
     Raises
     ------
     NotPositiveDefinite
-        Where the covariance of the inducing points is, even with jitter.
+        Where the covariance of the inducing points is not, even with jitter.
 
     Examples
     --------
@@ -106,76 +110,78 @@ class Basis:
            [2., 1.]])
     """
 
-    def __init__(self, prior: Prior, inducing: Inducing) -> None:
+    def __init__(self, prior: Prior, inducing: Inducing, places: bool = False) -> None:
         if len(inducing.z) != len(prior.kernels):
             raise ValueError(
-                f"inducing must have one set of points a process, {len(prior.kernels)} in all; "
+                f"inducing must have one set of points per process, {len(prior.kernels)} in all; "
                 f"got {len(inducing.z)}"
             )
         if inducing.total == 0:
             raise ValueError(
                 "inducing must have at least one point; kernels of noise alone have none to choose"
             )
-        self.prior, self.inducing = prior, inducing
-        self._anchors = tuple(Anchors(z) for z in inducing.z)
-        made = [
-            jittered_whitener(_square(k, z)) for k, z in zip(prior.kernels, inducing.z, strict=True)
-        ]
-        #: L_s^-T, upper triangular, a process.
+        self.prior, self.inducing, self.places = prior, inducing, places
+        self._sets = tuple(PointSet(z) for z in inducing.z)
+        # Without noise, even where a point is a row: inducing points are not rows.
+        squares = (k.evaluate(Pairs(z, z)) for k, z in zip(prior.kernels, inducing.z, strict=True))
+        made = [jittered_whitener(K) for K in squares]
+        #: L_s^-T, upper triangular, of each process.
         self.whiteners = tuple(T for T, _ in made)
         self._jitters = tuple(jitter for _, jitter in made)
-        self.levels = tuple(Seen(prior, inducing, t) for t in range(prior.n_levels))
+        self.levels = tuple(LevelBlock(prior, inducing, t) for t in range(prior.n_levels))
 
     @property
     def total(self) -> int:
         return self.inducing.total
 
+    @cached_property
+    def parameters(self) -> list[slice]:
+        """Where the parameters of each process are among those of all."""
+        kernels = zip(self.prior.kernels, self.inducing.z, strict=True)
+        sizes = [len(kernel.theta) + self.places * z.size for kernel, z in kernels]
+        edges = np.cumsum([0, *sizes]).tolist()
+        return list(map(slice, edges[:-1], edges[1:]))
+
     def covariance(self, x: Array, s: int) -> Array:
         """k_s(x, Z_s), (n, m_s)."""
-        pairs = PassingPairs(x, self._anchors[s])
-        return np.broadcast_to(self.prior.kernels[s].evaluate(pairs), pairs.shape)
+        return self.prior.kernels[s].evaluate(PassingPairs(x, self._sets[s]))
 
-    def n_parameters(self, s: int) -> int:
-        """Of process s, in which gradients are: the kernel's theta."""
-        return len(self.prior.kernels[s].theta)
+    def linearise(self, x: Array, s: int) -> Linearised:
+        """`covariance`, with its derivatives."""
+        return self.prior.kernels[s].linearise(PassingPairs(x, self._sets[s]))
 
-    def vjp(self, pairs: Pairs, s: int) -> tuple[Array, Pullback]:
-        """k_s of the pairs, and the pullback from its adjoint to that of the parameters."""
-        return self.prior.kernels[s].vjp(pairs)
+    def pull(self, at: Linearised, K_bar: Array) -> Array:
+        """The adjoint of a process's parameters from that of its covariance."""
+        return _flat(at.pull(K_bar, self.places))
 
-    def diagonal_vjp(self, x: Array, s: int) -> tuple[Array, Pullback]:
-        """k_s(x_i, x_i), and the pullback from its adjoint to that of the parameters."""
-        return self.prior.kernels[s].diagonal_vjp(x)
-
-    def covariance_vjp(self, x: Array, s: int) -> tuple[Array, Pullback]:
-        """As `covariance`, and the pullback from its adjoint to that of the parameters."""
-        pairs = PassingPairs(x, self._anchors[s])
-        K, pullback = self.vjp(pairs, s)
-        return np.broadcast_to(K, pairs.shape), pullback
+    def pull_diagonal(self, x: Array, k_bar: Array, s: int) -> Array:
+        """The adjoint of a process's parameters from that of k_s(x_i, x_i)."""
+        theta_bar = self.prior.kernels[s].pull_diagonal(x, k_bar)
+        return np.concatenate([theta_bar, np.zeros(self.places * self.inducing.z[s].size)])
 
     def whiten(self, K: Array, s: int, loading: float, out: Array) -> None:
-        """Loading times K L^-T, in ``out``: the part of the features that process s makes."""
+        """Loading times K L^-T, in ``out``: the features that come from process s."""
         times_triangular(K, self.whiteners[s], lower=False, out=out)
         if loading != 1.0:
             out *= loading
 
-    def level_features(self, x: Array, seen: Seen, out: Array) -> None:
-        """Features of points of one level in the coordinates that they see, (n, seen.width)."""
-        for s in seen.processes:
-            self.whiten(self.covariance(x, s), s, seen.loading[s], out[:, seen.parts[s]])
+    def level_features(self, x: Array, block: LevelBlock, out: Array) -> None:
+        """Features of points of one level in their own coordinates, (n, block.width)."""
+        for s in block.processes:
+            self.whiten(self.covariance(x, s), s, block.loading[s], out[:, block.parts[s]])
 
     def features(self, points: Points) -> Array:
         """Phi, (n, total)."""
         Phi = np.zeros((len(points), self.total))
         for t, rows in points.segments():
-            seen = self.levels[t]
-            own = np.empty((rows.stop - rows.start, seen.width))
-            self.level_features(points.x[rows], seen, own)
-            Phi[rows, seen.columns] = own
+            block = self.levels[t]
+            own = np.empty((rows.stop - rows.start, block.width))
+            self.level_features(points.x[rows], block, own)
+            Phi[rows, block.columns] = own
         return Phi
 
-    def pullback(self, B: Array) -> list[Array]:
-        """Adjoints of the parameters by way of K_uu, from B = sum_i phi_bar_i phi_i^T.
+    def pull_features(self, B: Array) -> list[Array]:
+        """Adjoints of each process's parameters through K_uu, from B = sum_i phi_bar_i phi_i^T.
 
         With dL = L low(L^-1 dK_uu L^-T), where low takes the lower triangle and half the diagonal,
         d phi = -low(L^-1 dK_uu L^-T) phi, so that K_uu_bar = -L^-T low(B) L^-1.
@@ -191,54 +197,13 @@ class Basis:
             # The jitter is a share of the mean of the diagonal.
             share = self._jitters[s] * np.trace(K_bar) / max(len(z), 1)
             K_bar.flat[:: len(z) + 1] += share
-            bars.append(
-                self.square_pullback(K_bar, s) if len(z) else np.zeros(self.n_parameters(s))
-            )
+            bar = self.prior.kernels[s].linearise(Pairs(z, z)).pull(K_bar, self.places)
+            bars.append(_flat(bar._replace(places=2.0 * bar.places)))  # both points of a pair move
         return bars
 
-    def square_pullback(self, K_bar: Array, s: int) -> Array:
-        """The adjoint of the parameters from the symmetric one of K_uu."""
-        z = self.inducing.z[s]
-        return self.vjp(Pairs(z, z), s)[1](K_bar)
 
-
-class MovableBasis(Basis):
-    """The same features, with gradients in the kernels' theta and then in places, row by row.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from polyfid.kernels import RBF
-    >>> from polyfid.model.prior import Autoregressive
-    >>> basis = MovableBasis(Autoregressive((RBF(),)), Inducing((np.zeros((1, 1)),)))
-    >>> basis.covariance_vjp(np.ones((1, 1)), 0)[1](np.ones((1, 1))).round(4)
-    array([0.6065, 0.6065])
-    """
-
-    def n_parameters(self, s: int) -> int:
-        return super().n_parameters(s) + self.inducing.z[s].size
-
-    def vjp(self, pairs: Pairs, s: int) -> tuple[Array, Pullback]:
-        K, to_theta = super().vjp(pairs, s)
-        _, to_places = self.prior.kernels[s].place_vjp(pairs)
-        return K, lambda K_bar: np.concatenate([to_theta(K_bar), to_places(K_bar).ravel()])
-
-    def diagonal_vjp(self, x: Array, s: int) -> tuple[Array, Pullback]:
-        diagonal, to_theta = super().diagonal_vjp(x, s)
-        nothing = np.zeros(self.inducing.z[s].size)
-        return diagonal, lambda k_bar: np.concatenate([to_theta(k_bar), nothing])
-
-    def square_pullback(self, K_bar: Array, s: int) -> Array:
-        bar = super().square_pullback(K_bar, s)
-        bar[super().n_parameters(s) :] *= 2.0  # both points of a pair move
-        return bar
-
-
-def _square(kernel: Kernel, z: Array) -> Array:
-    """K_uu of a process, without noise: inducing points are not rows."""
-    if len(z) == 0:
-        return np.empty((0, 0))
-    return np.array(np.broadcast_to(kernel.evaluate(Pairs(z, z)), (len(z), len(z))))
+def _flat(bars: Adjoints) -> Array:
+    return np.concatenate([bars.theta, bars.places.ravel()])
 
 
 def pieces(rows: slice, width: int) -> list[slice]:

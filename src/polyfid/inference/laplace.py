@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from polyfid.arrays import Array
-from polyfid.inference.exact import ExactBelief
+from polyfid.inference.exact import ExactBelief, InvertedBelief
 from polyfid.inference.scheme import Scheme
 from polyfid.inference.sites import Sites
 from polyfid.model.likelihoods import Derivatives, Likelihood
@@ -16,6 +16,7 @@ class Laplace(Scheme[Derivatives]):
 
     name = "laplace"
     needs_variance = False
+    memory = 0  # Newton's steps get shorter by themselves
 
     def check(self, likelihood: Likelihood) -> None:
         if not likelihood.log_concave:
@@ -24,22 +25,22 @@ class Laplace(Scheme[Derivatives]):
                 'use inference="ep" or inference="variational"'
             )
 
-    def look(self, belief: ExactBelief, likelihood: Likelihood) -> Derivatives:
+    def ask(self, belief: ExactBelief, likelihood: Likelihood) -> Derivatives:
         return likelihood.derivatives(belief.mean)
 
-    def sites(self, belief: ExactBelief, seen: Derivatives) -> Sites:
-        w = -seen.second
-        return Sites(w, w * belief.mean + seen.first)
+    def sites(self, belief: ExactBelief, labels: Derivatives) -> Sites:
+        w = -labels.second
+        return Sites(w, w * belief.mean + labels.first)
 
-    def merit(self, belief: ExactBelief, seen: Derivatives, distance: float) -> float:
-        return float(seen.value.sum() - 0.5 * (belief.alpha @ belief.mean))
+    def merit(self, belief: ExactBelief, labels: Derivatives) -> float:
+        return float(labels.value.sum() - 0.5 * (belief.alpha @ belief.mean))
 
-    def constants(self, belief: ExactBelief, seen: Derivatives) -> float:
+    def constants(self, belief: ExactBelief, labels: Derivatives) -> float:
         m, w, nu = belief.mean, belief.sites.w, belief.sites.nu
-        return float((seen.value - (nu * m - 0.5 * w * m * m)).sum())
+        return float((labels.value - (nu * m - 0.5 * w * m * m)).sum())
 
-    def implicit(self, belief: ExactBelief, seen: Derivatives) -> tuple[Array, Array]:
+    def implicit(self, belief: InvertedBelief, labels: Derivatives) -> tuple[Array, Array]:
         # v l''' / 2 as (w v) (l''' / w) / 2: nothing is divided by a vanishing w.
-        w = -seen.second
-        skew = np.divide(seen.third, w, out=np.zeros_like(w), where=w != 0.0)
-        return belief.implicit_solve(0.5 * belief.scaled_variance * skew), seen.first
+        w = -labels.second
+        skew = np.divide(labels.third, w, out=np.zeros_like(w), where=w != 0.0)
+        return belief.implicit_solve(0.5 * belief.scaled_variance * skew), labels.first

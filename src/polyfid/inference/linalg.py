@@ -6,10 +6,10 @@ is what LAPACK calls a Fortran-ordered matrix with a valid lower triangle: no co
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -20,9 +20,6 @@ from polyfid.arrays import Array
 
 #: Below this size threads of BLAS cost more than they bring, and very much more on a busy machine.
 SMALL = 800
-
-#: Columns of a triangular matrix that are multiplied at a time.
-_PANEL = 100
 
 
 def suitable_threads(n: int) -> AbstractContextManager[Any]:
@@ -37,7 +34,11 @@ def _controller() -> ThreadpoolController:
 
 
 class NotPositiveDefinite(ArithmeticError):  # noqa: N818
-    """A matrix that should have been positive definite was not."""
+    """There is no such posterior: a matrix that must be positive definite is not."""
+
+
+class Diverged(NotPositiveDefinite):
+    """An iteration ended far from a posterior."""
 
 
 def symv(K: Array, x: Array) -> Array:
@@ -45,13 +46,73 @@ def symv(K: Array, x: Array) -> Array:
     return np.asarray(blas.dsymv(1.0, K.T, x, lower=1))
 
 
-class Cholesky:
+class Factor(ABC):
+    """A symmetric matrix B = H^-1 diag(signs) H^-T, factorised; ``half_solve`` is H^T b."""
+
+    log_det: float
+    signs: Array | float
+
+    @abstractmethod
+    def solve(self, b: Array) -> Array:
+        """B^-1 b."""
+
+    @abstractmethod
+    def half_solve(self, b: Array, overwrite: bool = False) -> Array:
+        """A matrix h with b^T B^-1 b = h^T diag(signs) h, for b (n, m)."""
+
+    @abstractmethod
+    def quadratic_form(self, d: Array) -> QuadraticForm:
+        """diag(d) B^-1 diag(d), ready for many rows."""
+
+    @abstractmethod
+    def into_inverse(self) -> Inverse:
+        """B^-1, in the memory of the factor if it can be: the factor is gone afterwards."""
+
+    def quadratic(self, V: Array, overwrite: bool = False) -> Array:
+        """diag(V^T B^-1 V), (m,)."""
+        half = self.half_solve(V, overwrite).T
+        return np.asarray(np.einsum("ij,ij->i", half * self.signs, half))
+
+
+@dataclass(frozen=True)
+class Inverse:
+    """B^-1 as a matrix, upper triangle valid, and log|B|."""
+
+    matrix: Array
+    log_det: float
+
+    def solve(self, b: Array) -> Array:
+        """B^-1 b for a vector b."""
+        return symv(self.matrix, b)
+
+
+@dataclass(frozen=True)
+class QuadraticForm:
+    """diag(V Q V^T), (m,), for many rows V, (m, n): Q = G diag(signs) G^T, G (n, r).
+
+    NumPy's products, unlike SciPy's, let other threads of Python run. Without signs they are all
+    one and G is upper triangular.
+    """
+
+    G: Array
+    signs: Array | None = None
+
+    def __call__(self, V: Array) -> Array:
+        if self.signs is not None:
+            return np.asarray(np.square(V @ self.G) @ self.signs)
+        half = times_triangular(V, self.G, lower=False, out=np.empty_like(V))
+        return np.einsum("ij,ij->i", half, half)
+
+
+class Cholesky(Factor):
     """B = L L^T of a positive definite matrix; takes over (and destroys) the array B.
 
     Raises
     ------
     NotPositiveDefinite
     """
+
+    signs = 1.0
 
     def __init__(self, B: Array) -> None:
         factor, info = lapack.dpotrf(B.T, lower=1, clean=0, overwrite_a=1)
@@ -60,62 +121,32 @@ class Cholesky:
         self._factor = factor
 
     @property
-    def log_det(self) -> float:
+    def log_det(self) -> float:  # type: ignore[override]
         return 2.0 * float(np.log(np.diagonal(self._factor)).sum())
 
     def solve(self, b: Array) -> Array:
-        """B^-1 b."""
         if b.ndim == 1:
             half = blas.dtrsv(self._factor, b, lower=1)
             return np.asarray(blas.dtrsv(self._factor, half, lower=1, trans=1, overwrite_x=1))
         return np.asarray(lapack.dpotrs(self._factor, b, lower=1)[0])
 
     def half_solve(self, b: Array, overwrite: bool = False) -> Array:
-        """L^-1 b for a matrix b, (n, m); in the memory of b if that may be overwritten."""
         return np.asarray(blas.dtrsm(1.0, self._factor, b, lower=1, overwrite_b=overwrite))
 
-    def quadratic(self, V: Array, overwrite: bool = False) -> Array:
-        """diag(V^T B^-1 V), (m,)."""
-        half = self.half_solve(V, overwrite).T
-        return np.einsum("ij,ij->i", half, half)
-
-    def quadratics(self, d: Array) -> Callable[[Array], Array]:
-        """The function of V, (m, n), that gives diag(V diag(d) B^-1 diag(d) V^T), (m,).
-
-        It has the inverse of L: a product with many rows takes less time than solving for them.
-        NumPy's product, unlike SciPy's, lets other threads of Python run, but knows no triangles;
-        cut into panels it does little more than half of the work of a full matrix.
-        """
+    def quadratic_form(self, d: Array) -> QuadraticForm:
         inverse, info = lapack.dtrtri(self._factor, lower=1)
         if info != 0:
             raise NotPositiveDefinite(f"diagonal element {info} of the factor is zero")
-        # What LAPACK leaves in the other triangle is no part of it, nor always a number.
-        root = (np.tril(inverse) * d).T
-        edges = np.linspace(0, len(root), 1 + -(-len(root) // _PANEL)).astype(int).tolist()
-        panels = [
-            (stop, np.ascontiguousarray(root[:stop, start:stop])) for start, stop in pairwise(edges)
-        ]
+        # LAPACK leaves anything in the other triangle, and not always numbers.
+        return QuadraticForm(np.ascontiguousarray((np.tril(inverse) * d).T))
 
-        def quadratic(V: Array) -> Array:
-            total = np.zeros(len(V))
-            for stop, panel in panels:
-                half = V[:, :stop] @ panel
-                total += np.einsum("ij,ij->i", half, half)
-            return total
-
-        return quadratic
-
-    def gram(self, V: Array) -> Array:
-        """V^T B^-1 V, (m, m)."""
-        half = self.half_solve(V)
-        return half.T @ half
-
-    def into_inverse(self) -> Array:
-        """B^-1 in the same memory, upper triangle valid; the factor is gone afterwards."""
+    def into_inverse(self) -> Inverse:
+        log_det = self.log_det
         inverse, info = lapack.dpotri(self._factor, lower=1, overwrite_c=1)
+        del self._factor
         if info != 0:
             raise NotPositiveDefinite(f"diagonal element {info} of the factor is zero")
-        return np.asarray(inverse.T)
+        return Inverse(np.asarray(inverse.T), log_det)
 
     def __getstate__(self) -> dict[str, Any]:
         """The triangle of L, packed; LAPACK never writes to the other one."""
@@ -134,7 +165,7 @@ class Cholesky:
         self._factor = upper.T
 
 
-class Indefinite:
+class Indefinite(Factor):
     """B = J + D K D with J = diag(+1 or -1): the factorisation where some sites have w < 0.
 
     The matrix is symmetric and indefinite; it must have as many negative eigenvalues as J.
@@ -147,26 +178,26 @@ class Indefinite:
         self._values, self._vectors = values, vectors
 
     @property
-    def log_det(self) -> float:
+    def signs(self) -> Array:  # type: ignore[override]
+        return np.sign(self._values)
+
+    @property
+    def log_det(self) -> float:  # type: ignore[override]
         return float(np.log(np.abs(self._values)).sum())
 
     def solve(self, b: Array) -> Array:
         scale = self._values if b.ndim == 1 else self._values[:, None]
         return np.asarray(self._vectors @ ((self._vectors.T @ b) / scale))
 
-    def quadratic(self, V: Array, overwrite: bool = False) -> Array:
-        rotated = self._vectors.T @ V
-        return np.einsum("ij,ij,i->j", rotated, rotated, 1.0 / self._values)
+    def half_solve(self, b: Array, overwrite: bool = False) -> Array:
+        return np.asarray((self._vectors / np.sqrt(np.abs(self._values))).T @ b)
 
-    def quadratics(self, d: Array) -> Callable[[Array], Array]:
-        return lambda V: self.quadratic((V * d).T)
+    def quadratic_form(self, d: Array) -> QuadraticForm:
+        G = d[:, None] * self._vectors / np.sqrt(np.abs(self._values))
+        return QuadraticForm(G, self.signs)
 
-    def gram(self, V: Array) -> Array:
-        rotated = self._vectors.T @ V
-        return np.asarray(rotated.T @ (rotated / self._values[:, None]))
-
-    def into_inverse(self) -> Array:
-        return np.asarray((self._vectors / self._values) @ self._vectors.T)
+    def into_inverse(self) -> Inverse:
+        return Inverse(np.asarray((self._vectors / self._values) @ self._vectors.T), self.log_det)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"values": self._values, "vectors": self._vectors}
@@ -184,19 +215,22 @@ def _float_array(value: Any, ndim: int) -> Array:
     return value
 
 
-def jittered_root(A: Array) -> Array:
-    """A lower-triangular or square root S of a symmetric positive semi-definite A: S S^T = A.
-
-    Jitter grows from rounding level until the factorisation succeeds.
-    """
-    scale = max(float(np.abs(np.diagonal(A)).max(initial=0.0)), np.finfo(float).tiny)
-    for exponent in range(-14, -3):
+def _jittered(A: Array, scale: float, exponents: range) -> tuple[Array, float]:
+    """L of A + jitter scale I, and the jitter: it grows until the factorisation succeeds."""
+    for exponent in exponents:
+        jitter = 10.0**exponent
         factor, info = lapack.dpotrf(
-            (A + 10.0**exponent * scale * np.eye(len(A))).T, lower=1, clean=1, overwrite_a=1
+            (A + jitter * scale * np.eye(len(A))).T, lower=1, clean=1, overwrite_a=1
         )
         if info == 0:
-            return np.asarray(factor)
+            return np.asarray(factor), jitter
     raise NotPositiveDefinite("matrix is not positive semi-definite, even with jitter")
+
+
+def jittered_root(A: Array) -> Array:
+    """S with S S^T = A, lower triangular, of a symmetric positive semi-definite A."""
+    scale = max(float(np.abs(np.diagonal(A)).max(initial=0.0)), np.finfo(float).tiny)
+    return _jittered(A, scale, range(-14, -3))[0]
 
 
 def symm(K: Array, V: Array) -> Array:
@@ -232,25 +266,19 @@ def add_weighted_gram(X: Array, w: Array, out: Array) -> None:
 def jittered_whitener(K: Array) -> tuple[Array, float]:
     """T = L^-T, upper triangular, of K + jitter mean(diag K) I = L L^T; and the relative jitter.
 
-    Jitter starts at a level that no result feels and grows until the factorisation succeeds.
+    Jitter starts at a level that no result feels.
 
     Raises
     ------
     NotPositiveDefinite
     """
     if len(K) == 0:  # LAPACK refuses
-        return K, 0.0
-    scale = float(np.diagonal(K).mean())
-    for exponent in range(-12, -4):
-        jitter = 10.0**exponent
-        A = K.copy()
-        A.flat[:: len(A) + 1] += jitter * scale
-        factor, info = lapack.dpotrf(A.T, lower=1, clean=1, overwrite_a=1)
-        if info == 0:
-            inverse, info = lapack.dtrtri(factor, lower=1, overwrite_c=1)
-        if info == 0:
-            return np.ascontiguousarray(inverse.T), jitter
-    raise NotPositiveDefinite("covariance of the inducing points is not positive definite")
+        return np.empty((0, 0)), 0.0
+    factor, jitter = _jittered(K, float(np.diagonal(K).mean()), range(-12, -4))
+    inverse, info = lapack.dtrtri(factor, lower=1, overwrite_c=1)
+    if info != 0:
+        raise NotPositiveDefinite("covariance of the inducing points is singular")
+    return np.ascontiguousarray(inverse.T), jitter
 
 
 def lower_root(S: Array) -> Array:

@@ -1,171 +1,208 @@
-"""The one loop of inference: sites give marginals, marginals give sites, until nothing moves."""
+"""The one loop of inference: sites give marginals, marginals give sites, until nothing moves.
+
+The loop deals with beliefs, exact or sparse, by their natural parameters: the ones that a belief
+has, and the ones that the labels ask for, given its marginals. A step goes from the first towards
+the second. Where labels are nearly certain whole steps overshoot, and damped ones are slow;
+combining the last few states (Anderson's acceleration, in the metric of the belief) takes a
+fraction of the steps.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
 
-from polyfid.inference.exact import ExactBelief, ExactCovariance, Start
-from polyfid.inference.linalg import NotPositiveDefinite
-from polyfid.inference.scheme import Scheme
-from polyfid.inference.sites import Sites
-from polyfid.model.likelihoods import Likelihood
+import numpy as np
 
-#: Conjugate-gradient steps after which a factorisation would have been cheaper, and the relative
-#: error at which they stop: Newton's next step repairs it.
-_CG_STEPS = 24
-_CG_TOLERANCE = 0.003
-#: A step that leaves more than this share of the distance calls for a factor of its own.
-_SLOW = 0.6
-#: What merit may lose in a step by rounding, relative to its size; and by how much a step of a
-#: scheme with no objective may enlarge the distance.
-_ROUNDING = 1e-10
+from polyfid.arrays import Array
+
+#: Natural parameters: the quadratic one and the linear one.
+Natural = tuple[Array, Array]
+
+Outcome = Literal["converged", "stalled", "out of steps", "under way"]
+
+#: Growth of a step after a success. Steps that overshoot would take turns if it were two.
+_LONGER = 1.4
+#: Shorter steps are not tried.
+_SHORTEST = 1e-6
+#: By how much a step may enlarge the distance where there is no objective.
 _GROWTH = 1.5
+#: And where the objective is too flat to tell: a good step may enlarge it a little.
+_FLAT = 1.1
+#: States that are this many times further from their targets than the last one say little of it.
+_REACH = 100.0
 
 
 @dataclass(frozen=True)
 class Report:
-    """How a run of the loop went."""
+    """How a run of the loop went.
 
-    converged: bool
+    Parameters
+    ----------
+    outcome : how it ended.
+    n_iter : steps, those that were refused included.
+    distance : how far the state that was returned is from the one that the labels ask for, in
+        posterior standard deviations.
+    bounds : the merit of every state, those that were refused included; for variational
+        inference it is the lower bound on the log evidence.
+    """
+
+    outcome: Outcome
     n_iter: int
     distance: float
-    message: str
-    #: Of every pass over the rows, where there are passes: the bound on the evidence.
     bounds: tuple[float, ...] = ()
 
+    @property
+    def converged(self) -> bool:
+        return self.outcome == "converged"
+
     def __str__(self) -> str:
-        return f"{self.message} after {self.n_iter} steps (distance {self.distance:.1e})"
+        state = "converged" if self.converged else f"not converged: {self.outcome}"
+        return f"{state} after {self.n_iter} steps (distance {self.distance:.1e})"
+
+
+class Belief(Protocol):
+    """A Gaussian posterior."""
+
+    def whitened(self, quadratic: Array, linear: Array, /) -> Array:
+        """A change of natural parameters in standard deviations of the belief."""
+        ...
+
+
+B = TypeVar("B", bound=Belief)
 
 
 @dataclass(frozen=True)
-class Fixed:
-    """A fixed point (or the last state reached): posterior, what the scheme saw there, report."""
+class State(Generic[B]):
+    """A belief, its natural parameters, and those that the labels ask for.
 
-    belief: ExactBelief
-    seen: Any
-    log_z: float
-    report: Report
-
-
-def run(
-    scheme: Scheme[Any],
-    covariance: ExactCovariance,
-    likelihood: Likelihood,
-    start: Start | None = None,
-    tol: float = 1e-6,
-    max_iter: int = 100,
-) -> Fixed:
-    """Run a scheme to its fixed point.
-
-    A step that lowers the scheme's merit is halved; the sites of the last, accepted step are within
-    ``tol`` posterior standard deviations of the fixed point's equations before one more update.
+    Parameters
+    ----------
+    belief : the posterior.
+    labels : what the likelihood says under the belief.
+    position, target : natural parameters of the belief, and those that the labels ask for.
+    merit : what good steps raise.
+    distance : from position to target, in standard deviations of the belief.
     """
-    scheme.check(likelihood)
-    loop = _Loop(scheme, covariance, likelihood, start)
-    step, n_iter, message = 1.0, 0, "converged"
-    while loop.state.distance > tol:
-        if n_iter == max_iter:
-            message = f"not converged: {max_iter} steps were not enough"
-            break
-        if step < 1e-6:
-            message = "not converged: no step improves"
-            break
-        n_iter += 1
-        distance = loop.state.distance
-        accepted = loop.advance(step)
-        # Without an objective, long steps that overshoot would take turns for ever.
-        overshot = not scheme.has_objective and step > 0.5 and loop.state.distance > distance
-        step = min(2.0 * step, 1.0) if accepted and not overshot else 0.5 * step
-    belief = loop.settle()
-    seen = scheme.look(belief, likelihood)
-    report = Report(message == "converged", n_iter, loop.state.distance, message)
-    return Fixed(belief, seen, scheme.log_z(belief, seen), report)
 
-
-class _Loop:
-    """State of the loop: a belief, the sites it calls for, how far apart they are, its merit."""
-
-    def __init__(
-        self,
-        scheme: Scheme[Any],
-        covariance: ExactCovariance,
-        likelihood: Likelihood,
-        start: Start | None,
-    ) -> None:
-        self.scheme, self.covariance, self.likelihood = scheme, covariance, likelihood
-        self.near: Start | None = start
-        self.state = self._look(covariance.prior_belief())
-        if start is not None:
-            # The old sites under the new prior: a Newton step from the old mode.
-            moved = covariance.carry_over(start)
-            try:
-                near = self._condition_near(start.sites, moved)
-                warm = self._look(near or self._condition(start.sites, moved))
-            except NotPositiveDefinite:
-                return
-            # A start that is worse than nothing is not used: EP may never leave it.
-            if warm.merit > self.state.merit:
-                self.state = warm
-
-    def _look(self, belief: ExactBelief) -> _State:
-        seen = self.scheme.look(belief, self.likelihood)
-        target = self.scheme.sites(belief, seen)
-        distance = self.covariance.distance(belief, target)
-        return _State(belief, target, distance, self.scheme.merit(belief, seen, distance))
-
-    def advance(self, step: float) -> bool:
-        """Try a step; False, and nothing changed, if it made things worse."""
-        belief, target, _, _ = self.state
-        sites = belief.sites.mix(target, step)
-        for attempt in (self._condition_near, self._condition):
-            try:
-                reached = attempt(sites, belief)
-                if reached is not None:
-                    state = self._look(reached)
-                    if self._accepts(state):
-                        if state.distance > _SLOW * self.state.distance:
-                            self.near = None  # the factor is too far off: make another one
-                        self.state = state
-                        return True
-            except NotPositiveDefinite:
-                pass
-        return False
-
-    def _accepts(self, new: _State) -> bool:
-        """Whether a state may follow the present one."""
-        old = self.state
-        if not self.scheme.has_objective:
-            return new.distance <= _GROWTH * old.distance
-        noise = _ROUNDING * (abs(old.merit) + _ROUNDING)
-        if new.merit <= old.merit + noise:
-            # Too flat for the merit to tell: steps that overshoot would take turns for ever.
-            return new.merit >= old.merit - noise and new.distance < 1.1 * old.distance
-        return True
-
-    def _condition_near(self, sites: Sites, start: ExactBelief) -> ExactBelief | None:
-        """The cheap way, where only the mean is needed and a factor of similar sites is at hand."""
-        if self.scheme.needs_variance or self.near is None:
-            return None
-        return self.covariance.condition_near(sites, start, self.near, _CG_TOLERANCE, _CG_STEPS)
-
-    def _condition(self, sites: Sites, start: ExactBelief) -> ExactBelief:
-        belief = self.covariance.condition(sites, start)
-        if not self.scheme.needs_variance:
-            self.near = belief
-        return belief
-
-    def settle(self) -> ExactBelief:
-        """The posterior at the sites last called for, factorised."""
-        self.near = None
-        try:
-            return self.covariance.condition(self.state.target, self.state.belief)
-        except NotPositiveDefinite:
-            return self.covariance.condition(self.state.belief.sites, self.state.belief)
-
-
-class _State(NamedTuple):
-    belief: ExactBelief
-    target: Sites
-    distance: float
+    belief: B
+    labels: Any
+    position: Natural
+    target: Natural
     merit: float
+    distance: float
+
+
+class Problem(ABC, Generic[B]):
+    """What the loop solves."""
+
+    #: Earlier states that a step is extrapolated from; none for schemes that need few steps.
+    memory: int = 5
+    #: Whether merit is an objective. If not, steps are judged by the distance.
+    has_objective: bool = True
+    #: Relative rounding errors of the merit.
+    rounding: float = 1e-10
+
+    @abstractmethod
+    def begin(self) -> State[B]:
+        """The first state."""
+
+    @abstractmethod
+    def reach(self, position: Natural, now: State[B]) -> Iterator[State[B]]:
+        """States at or near a position, the cheapest first; none where there is no posterior."""
+
+    def finish(self, now: State[B], tol: float) -> State[B]:
+        """The state to return; as near to its target as ``tol`` if ``now`` is."""
+        return now
+
+    def accepts(self, old: State[B], new: State[B]) -> bool:
+        """Whether a state may follow another."""
+        if not self.has_objective:
+            return new.distance <= _GROWTH * old.distance
+        noise = self.rounding * (abs(old.merit) + self.rounding)
+        if new.merit > old.merit + noise:
+            return True
+        # Too flat for the merit to tell: steps that overshoot would take turns for ever.
+        return new.merit >= old.merit - noise and new.distance < _FLAT * old.distance
+
+
+def iterate(
+    problem: Problem[B],
+    tol: float,
+    max_iter: int,
+    watch: Callable[[State[B], Report], None] | None = None,
+) -> tuple[State[B], Report]:
+    """Step until the distance is at most ``tol``; a step that makes things worse is not taken.
+
+    Parameters
+    ----------
+    problem : what to solve.
+    tol : largest distance of a state that has converged.
+    max_iter : steps.
+    watch : called with the state that every step leaves.
+    """
+    now, n_iter, step = problem.begin(), 0, 1.0
+    past, merits = [_Past.of(now)], [now.merit]
+    while (outcome := _outcome(now.distance <= tol, n_iter >= max_iter, step)) == "under way":
+        if watch is not None:
+            watch(now, Report(outcome, n_iter, now.distance, tuple(merits)))
+        n_iter += 1
+        for trial in problem.reach(_extrapolate(past, step, now.belief), now):
+            merits.append(trial.merit)
+            if problem.accepts(now, trial):
+                # Without an objective, long steps that overshoot would take turns for ever.
+                overshot = not problem.has_objective and trial.distance > now.distance
+                step = 0.5 * step if overshot and step > 0.5 else min(_LONGER * step, 1.0)
+                now = trial
+                near = [p for p in past if p.distance < _REACH * now.distance]
+                past = near[len(near) - min(problem.memory, len(near)) :]
+                past.append(_Past.of(now))
+                break
+        else:
+            step = step if len(past) > 1 else 0.5 * step  # earlier states may be to blame
+            past = past[-1:]
+    now = problem.finish(now, tol)
+    report = Report(outcome, n_iter, now.distance, tuple(merits))
+    if watch is not None:
+        watch(now, report)
+    return now, report
+
+
+def _outcome(converged: bool, out_of_steps: bool, step: float) -> Outcome:
+    if converged:
+        return "converged"
+    if out_of_steps:
+        return "out of steps"
+    return "stalled" if step < _SHORTEST else "under way"
+
+
+class _Past(NamedTuple):
+    """Where a state was and what its labels changed there; its belief may be much larger."""
+
+    position: Natural
+    gap: Natural
+    distance: float
+
+    @classmethod
+    def of(cls, state: State[Any]) -> _Past:
+        (w, nu), (target_w, target_nu) = state.position, state.target
+        return cls(state.position, (target_w - w, target_nu - nu), state.distance)
+
+
+def _extrapolate(past: Sequence[_Past], step: float, metric: Belief) -> Natural:
+    """A step from the combination of states whose gap, were it linear, would be the smallest."""
+    shares = np.ones(1)
+    if len(past) > 1:
+        gaps = np.stack([metric.whitened(*p.gap) for p in past])
+        gaps /= (size := np.linalg.norm(gaps, axis=1))[:, None]
+        cosines = gaps @ gaps.T
+        cosines.flat[:: len(past) + 1] += 1e-10  # gaps may be parallel
+        shares = np.linalg.solve(cosines, 1.0 / size) / size
+        shares /= shares.sum()
+    quadratic, linear = np.zeros_like(past[0].position[0]), np.zeros_like(past[0].position[1])
+    for share, p in zip(shares, past, strict=True):
+        quadratic += share * (p.position[0] + step * p.gap[0])
+        linear += share * (p.position[1] + step * p.gap[1])
+    return quadratic, linear

@@ -1,30 +1,43 @@
-"""Sums over rows: all that inference wants to know of them.
+"""Passes over the rows: sums are all that sparse inference needs of them.
 
-A block of rows is turned into its sums by a function that needs nothing else, so that rows may
-come in blocks of any size, from memory, from files or from other machines, several at a time.
+A pass turns a block of rows into its sums and needs nothing else, so that rows may come in blocks
+of any size, from memory, from files or from other machines, several at a time.
+
+For the gradient, at the best q the bound moves with the features alone (q is whitened: its KL has
+no parameters),
+
+    phi_bar_i = E l'_i mu + E l''_i (S - I) phi_i,  k_bar_ii = E l''_i / 2,
+
+and a kernel takes part in k_s(Z_s, x_i) and k_s(x_i, x_i) of every row, and in K_uu once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from operator import add
+from typing import NamedTuple
 
 import numpy as np
 
 from polyfid.arrays import Array
-from polyfid.inference.inducing import Basis, Seen, pieces
-from polyfid.inference.linalg import add_weighted_gram, lower_root, times_triangular
+from polyfid.inference.inducing import Basis, LevelBlock, pieces
+from polyfid.inference.linalg import (
+    NotPositiveDefinite,
+    add_weighted_gram,
+    lower_root,
+    times_triangular,
+)
+from polyfid.inference.loop import Natural, Problem, State
 from polyfid.inference.sparse_belief import SparseBelief
 from polyfid.model.likelihoods import Likelihood
 from polyfid.rows import Points
 
-#: Rows whose features are kept at a time: enough that what is done once a chunk costs little.
+#: Rows whose features are kept at a time: work that is done once per chunk then costs little.
 CHUNK = 2048
 
 
-@dataclass(frozen=True)
-class Sums:
-    """What rows say under a belief: sums of w phi phi^T, nu phi and E l; rows and weights."""
+class Sums(NamedTuple):
+    """Sums over rows under a belief: of w phi phi^T, nu phi and E l; rows and weights."""
 
     gram: Array
     linear: Array
@@ -32,23 +45,28 @@ class Sums:
     n_rows: int
     weight: float
 
-    def __add__(self, other: Sums) -> Sums:
-        return Sums(
-            self.gram + other.gram,
-            self.linear + other.linear,
-            self.value + other.value,
-            self.n_rows + other.n_rows,
-            self.weight + other.weight,
-        )
+    def __add__(self, other: Sums) -> Sums:  # type: ignore[override]
+        return Sums(*map(add, self, other))
 
 
-class LevelView:
-    """A belief in the coordinates that rows of one level see: mean, and C with S = C C^T."""
+class GradientSums(NamedTuple):
+    """Adjoints from some rows: of loadings, of all processes' parameters, of the likelihood's."""
 
-    def __init__(self, belief: SparseBelief, seen: Seen) -> None:
-        self.seen = seen
-        self.mean = belief.mean[seen.columns]
-        self.root = lower_root(belief.covariance[seen.block])
+    A_bar: Array
+    process_bar: Array
+    likelihood_bar: Array
+
+    def __add__(self, other: GradientSums) -> GradientSums:  # type: ignore[override]
+        return GradientSums(*map(add, self, other))
+
+
+class LevelBelief:
+    """A belief in the coordinates of one level: mean, and C with S = C C^T."""
+
+    def __init__(self, belief: SparseBelief, block: LevelBlock) -> None:
+        self.block = block
+        self.mean = belief.mean[block.columns]
+        self.root = lower_root(belief.covariance[block.square])
 
     def moments(self, Phi: Array) -> tuple[Array, Array]:
         """Mean of phi^T v, and by how much its variance exceeds that under the prior."""
@@ -57,45 +75,162 @@ class LevelView:
         return Phi @ self.mean, excess
 
 
-class View:
-    """A belief as the rows of each level see it: what blocks share in a pass over the rows."""
+class _Pass:
+    """A function of a block of rows under a belief; it carries what rows need of that."""
 
-    def __init__(self, basis: Basis, belief: SparseBelief) -> None:
-        self.basis = basis
-        self.levels = [LevelView(belief, seen) for seen in basis.levels]
+    def __init__(self, basis: Basis, belief: SparseBelief, theta: Array) -> None:
+        self.basis, self.theta = basis, theta
+        self.levels = [LevelBelief(belief, block) for block in basis.levels]
 
 
-def block_sums(view: View, points: Points, likelihood: Likelihood) -> Sums:
-    """The sums of a block of rows, sorted by level.
+class SumsPass(_Pass):
+    """The sums of a block of rows under a belief. Can be sent to another process.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from polyfid.kernels import RBF
-    >>> from polyfid.model.likelihoods import Logit
-    >>> from polyfid.model.prior import Autoregressive
-    >>> from polyfid.inference.inducing import Inducing
-    >>> basis = Basis(Autoregressive((RBF(),)), Inducing((np.zeros((1, 1)),)))
-    >>> points = Points(np.zeros((2, 1)), np.zeros(2, dtype=int))
-    >>> labels = Logit(np.array([1.0, 1.0]), np.ones(2))
-    >>> block_sums(View(basis, SparseBelief.prior(1)), points, labels).linear.round(6)
-    array([1.])
+    Parameters
+    ----------
+    basis, belief
+    theta : free parameters of the likelihood.
     """
-    m = view.basis.total
-    gram, linear, value = np.zeros((m, m)), np.zeros(m), 0.0
-    for level, of_level in points.segments():
-        seen = view.levels[level].seen
-        own = np.zeros((seen.width, seen.width))
-        for rows in _chunks(of_level):
-            chunk, labels = part_of(points, likelihood, rows)
-            Phi, mean, variance = _marginals(view, level, chunk)
-            expected = labels.expectations(mean, variance)
-            w = -expected.second
-            value += float(expected.value.sum())
-            linear[seen.columns] += (expected.first + w * mean) @ Phi
-            add_weighted_gram(Phi, w, own)
-        gram[seen.block] += own
-    return Sums(gram, linear, value, len(points), float(likelihood.weight.sum()))
+
+    def __call__(self, points: Points, likelihood: Likelihood) -> Sums:
+        """The sums of rows that are sorted by level."""
+        likelihood = likelihood.with_theta(self.theta)
+        m = self.basis.total
+        gram, linear, value = np.zeros((m, m)), np.zeros(m), 0.0
+        for level, of_level in points.segments():
+            block = self.levels[level].block
+            own = np.zeros((block.width, block.width))
+            for rows in _chunks(of_level):
+                chunk, labels = _take(points, likelihood, rows)
+                Phi, mean, variance = self._marginals(level, chunk)
+                expected = labels.expectations(mean, variance)
+                w = -expected.second
+                value += float(expected.value.sum())
+                linear[block.columns] += (expected.first + w * mean) @ Phi
+                add_weighted_gram(Phi, w, own)
+            gram[block.square] += own
+        return Sums(gram, linear, value, len(points), float(likelihood.weight.sum()))
+
+    def _marginals(self, level: int, points: Points) -> tuple[Array, Array, Array]:
+        """Features (n, width), mean and variance (n,) of the latent values of one level's rows."""
+        of_level = self.levels[level]
+        width = of_level.block.width
+        Phi = np.empty((len(points), width))
+        mean, variance = np.empty(len(points)), self.basis.prior.diagonal(points)
+        for rows in pieces(slice(0, len(points)), width):
+            self.basis.level_features(points.x[rows], of_level.block, Phi[rows])
+            mean[rows], excess = of_level.moments(Phi[rows])
+            variance[rows] += excess
+        return Phi, mean, np.maximum(variance, 0.0, out=variance)
+
+
+class GradientPass(_Pass):
+    """The adjoints from a block of rows under a belief. Can be sent to another process.
+
+    Parameters
+    ----------
+    basis, belief
+    theta : free parameters of the likelihood.
+    """
+
+    def __init__(self, basis: Basis, belief: SparseBelief, theta: Array) -> None:
+        super().__init__(basis, belief, theta)
+        self._onward = [self._onward_of(belief, of_level) for of_level in self.levels]
+
+    def _onward_of(self, belief: SparseBelief, of_level: LevelBelief) -> Array:
+        """From (E l'' phi, E l') to K_uf_bar = L^-T phi_bar, (width + 1, width)."""
+        block = of_level.block
+        excess = belief.covariance[block.square]
+        excess.flat[:: len(excess) + 1] -= 1.0
+        stacked = np.vstack([excess, of_level.mean])
+        onward = np.empty_like(stacked)
+        for s in block.processes:
+            part = block.parts[s]
+            np.matmul(stacked[:, part], self.basis.whiteners[s].T, out=onward[:, part])
+        return onward
+
+    def __call__(self, points: Points, likelihood: Likelihood) -> GradientSums:
+        """The adjoints from rows that are sorted by level."""
+        likelihood = likelihood.with_theta(self.theta)
+        shapes = self.basis.prior.loadings.shape, self.basis.parameters[-1].stop, len(self.theta)
+        total = GradientSums(*map(np.zeros, shapes))
+        for t, of_level in points.segments():
+            for rows in pieces(of_level, self.levels[t].block.width):
+                self._add(total, t, *_take(points, likelihood, rows))
+        return total
+
+    def _add(self, total: GradientSums, level: int, points: Points, likelihood: Likelihood) -> None:
+        """Add the adjoints of rows of one level to the total, in place."""
+        basis, block, x = self.basis, self.levels[level].block, points.x
+        padded = np.empty((len(points), block.width + 1))
+        Phi, A_bar = padded[:, :-1], total.A_bar[level]
+        at = {s: basis.linearise(x, s) for s in block.processes}
+        for s in block.processes:
+            basis.whiten(at[s].K, s, block.loading[s], Phi[:, block.parts[s]])
+        mean, excess = self.levels[level].moments(Phi)
+        variance = np.maximum(basis.prior.diagonal(points) + excess, 0.0)
+        _, first, second = likelihood.expectations(mean, variance)
+        Phi *= second[:, None]
+        padded[:, -1] = first
+        K_bar = padded @ self._onward[level]
+        for s in block.processes:
+            own = np.ascontiguousarray(K_bar[:, block.parts[s]])
+            A_bar[s] += np.vdot(own, at[s].K)
+            total.process_bar[basis.parameters[s]] += block.loading[s] * basis.pull(at[s], own)
+        for s in block.all_processes:
+            loading = block.loading[s]
+            A_bar[s] += loading * (second @ basis.prior.kernels[s].diagonal(x))
+            total.process_bar[basis.parameters[s]] += loading**2 * basis.pull_diagonal(
+                x, 0.5 * second, s
+            )
+        total.likelihood_bar[...] += likelihood.expectations_pullback(mean, variance)
+
+
+def process_gradients(
+    basis: Basis, belief: SparseBelief, sums: Sums, rows: GradientSums
+) -> list[Array]:
+    """The gradient in each process's parameters, from both sums under the belief."""
+    # sum_i phi_bar_i phi_i^T, with the sum of E l' phi out of that of nu phi.
+    slope = sums.linear - sums.gram @ belief.mean
+    B = np.outer(belief.mean, slope) - (belief.covariance @ sums.gram - sums.gram)
+    bars = zip(basis.parameters, basis.pull_features(B), strict=True)
+    return [rows.process_bar[own] + bar for own, bar in bars]
+
+
+class SparseProblem(Problem[SparseBelief]):
+    """Natural-gradient ascent of the evidence lower bound: one pass over the rows per state.
+
+    Parameters
+    ----------
+    sums : a pass over the rows, from a belief to the sums under it.
+    start : the belief to begin with.
+    """
+
+    rounding = 1e-12
+
+    def __init__(self, sums: Callable[[SparseBelief], Sums], start: SparseBelief) -> None:
+        self._sums, self._start = sums, start
+
+    def begin(self) -> State[SparseBelief]:
+        return self._state(self._start)
+
+    def reach(self, position: Natural, now: State[SparseBelief]) -> Iterator[State[SparseBelief]]:
+        try:
+            yield self._state(SparseBelief(*position))
+        except NotPositiveDefinite:  # as negative sites may bring about
+            return
+
+    def _state(self, belief: SparseBelief) -> State[SparseBelief]:
+        sums = self._sums(belief)
+        gap = belief.whitened(sums.gram - belief.gram, sums.linear - belief.linear)
+        return State(
+            belief,
+            sums,
+            (belief.gram, belief.linear),
+            (sums.gram, sums.linear),
+            merit=sums.value - belief.divergence,
+            distance=float(np.linalg.norm(gap)),
+        )
 
 
 def _chunks(rows: slice) -> Iterator[slice]:
@@ -103,21 +238,6 @@ def _chunks(rows: slice) -> Iterator[slice]:
         yield slice(start, min(start + CHUNK, rows.stop))
 
 
-def part_of(points: Points, likelihood: Likelihood, rows: slice) -> tuple[Points, Likelihood]:
-    """Some rows of a block."""
-    return (
-        Points(points.x[rows], points.level[rows]),
-        likelihood.take(np.arange(rows.start, rows.stop)),
-    )
-
-
-def _marginals(view: View, level: int, points: Points) -> tuple[Array, Array, Array]:
-    """Features (n, width), mean and variance (n,) of the latent values of rows of one level."""
-    basis, of_level = view.basis, view.levels[level]
-    Phi = np.empty((len(points), of_level.seen.width))
-    mean, variance = np.empty(len(points)), basis.prior.diagonal(points)
-    for rows in pieces(slice(0, len(points)), of_level.seen.width):
-        basis.level_features(points.x[rows], of_level.seen, Phi[rows])
-        mean[rows], excess = of_level.moments(Phi[rows])
-        variance[rows] += excess
-    return Phi, mean, np.maximum(variance, 0.0, out=variance)
+def _take(points: Points, likelihood: Likelihood, rows: slice) -> tuple[Points, Likelihood]:
+    chosen = np.arange(rows.start, rows.stop)
+    return Points(points.x[rows], points.level[rows]), likelihood.take(chosen)

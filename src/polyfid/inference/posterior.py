@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -11,17 +12,22 @@ import numpy as np
 
 from polyfid.arrays import Array
 from polyfid.inference.exact import ExactBelief
-from polyfid.inference.linalg import Cholesky, Indefinite, jittered_root, suitable_threads
+from polyfid.inference.linalg import (
+    Cholesky,
+    Factor,
+    QuadraticForm,
+    jittered_root,
+    suitable_threads,
+)
 from polyfid.inference.sites import Sites
-from polyfid.model.cross import CrossCovariance
 from polyfid.model.likelihoods import Likelihood
-from polyfid.model.prior import Prior
+from polyfid.model.prior import CrossCovariance, Prior
 from polyfid.rows import Points
 
 #: Elements of a temporary array while predicting, (batch, n): a megabyte stays in cache.
 BATCH_ELEMENTS = 1 << 17
-#: Of more rows than this the factor is out of cache, and batches get no shorter: it is read once a
-#: batch. Nor is it inverted, which takes memory, and time that only very many points give back.
+#: Of more rows than this the factor is out of cache, and batches get no shorter: it is read once
+#: per batch. Nor is it inverted, which takes memory, and time that only very many points give back.
 _MANY_ROWS = 512
 
 
@@ -38,13 +44,68 @@ class LevelPair(NamedTuple):
 def prior_pair(prior: Prior, x: Array, lower: int, upper: int) -> tuple[list[Array], Array]:
     """Prior variances of the latent values of two levels at the points, and their covariance."""
     A = prior.loadings
-    variances = np.stack([np.broadcast_to(k.diagonal(x), len(x)) for k in prior.kernels])
+    variances = np.stack([k.diagonal(x) for k in prior.kernels])
     own = [np.asarray(np.square(A[t]) @ variances) for t in (lower, upper)]
     return own, np.asarray((A[lower] * A[upper]) @ variances)
 
 
+class LatentPosterior(ABC):
+    """Gaussian posterior of the latent functions; copies carry fields only, and no caches.
+
+    Labels reduce the prior covariance of points a and b by h(a) M h(b)^T; a subclass gives the
+    coordinates h and their product with M.
+    """
+
+    prior: Prior
+    points: Points
+
+    @abstractmethod
+    def mean(self, new: Points) -> Array:
+        """Posterior mean at the points, (m,)."""
+
+    @abstractmethod
+    def mean_and_variance(self, new: Points) -> tuple[Array, Array]:
+        """Posterior mean and variance at the points, (m,) each, in batches of bounded memory."""
+
+    @abstractmethod
+    def _coordinates(self, new: Points) -> Array:
+        """The coordinates of the points, (m, r)."""
+
+    @abstractmethod
+    def _explained(self, h: Array) -> Array:
+        """The product h M, (m, r)."""
+
+    def mean_and_covariance(self, new: Points) -> tuple[Array, Array]:
+        """Posterior mean (m,) and joint covariance (m, m) at the points."""
+        h = self._coordinates(new)
+        return self.mean(new), self.prior.joint_covariance(new) - self._explained(h) @ h.T
+
+    def pair(self, x: Array, lower: int, upper: int) -> LevelPair:
+        """The latent values of two levels at the same points."""
+        at = [Points(x, np.full(len(x), t, dtype=np.intp)) for t in (lower, upper)]
+        below, above = (self._coordinates(points) for points in at)
+        explained = self._explained(below)
+        own, shared = prior_pair(self.prior, x, lower, upper)
+        return LevelPair(
+            self.mean(at[0]),
+            self.mean(at[1]),
+            own[0] - np.einsum("ij,ij->i", explained, below),
+            own[1] - np.einsum("ij,ij->i", self._explained(above), above),
+            shared - np.einsum("ij,ij->i", explained, above),
+        )
+
+    def sample(self, new: Points, n_samples: int, rng: np.random.RandomState) -> Array:
+        """Joint samples at the points, (m, n_samples)."""
+        mean, covariance = self.mean_and_covariance(new)
+        noise = rng.standard_normal((len(mean), n_samples))
+        return np.asarray(mean[:, None] + jittered_root(covariance) @ noise)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+
+
 @dataclass(frozen=True)
-class Posterior:
+class Posterior(LatentPosterior):
     """Gaussian posterior of the latent functions, given the rows.
 
     mean = k_*^T alpha and covariance = k_** - k_*^T R k_*, with R = root B^-1 root.
@@ -54,12 +115,12 @@ class Posterior:
     points: Points
     sites: Sites
     alpha: Array
-    factor: Cholesky | Indefinite
+    factor: Factor
 
     @classmethod
     def from_belief(cls, prior: Prior, points: Points, belief: ExactBelief) -> Posterior:
         """The posterior that a belief at the rows implies; keeps its factor, not the covariance."""
-        return cls(prior, points, belief.sites, belief.alpha, belief.release_factor())
+        return cls(prior, points, belief.sites, belief.alpha, belief.factorised().factor)
 
     @property
     def n_rows(self) -> int:
@@ -74,47 +135,24 @@ class Posterior:
         return self.factor.solve(b)
 
     def mean(self, new: Points) -> Array:
-        """Posterior mean at the points, (m,)."""
         mean = np.empty(len(new))
         for part, k in self._batches(new):
             np.matmul(k, self.alpha, out=mean[part])
         return mean
 
     def mean_and_variance(self, new: Points) -> tuple[Array, Array]:
-        """Posterior mean and variance at the points, (m,) each, in batches of bounded memory."""
-        mean, variance, shrinkage = np.empty(len(new)), self.prior.diagonal(new), self._shrinkage
+        mean, variance = np.empty(len(new)), self.prior.diagonal(new)
         for part, k in self._batches(new):
             np.matmul(k, self.alpha, out=mean[part])
-            variance[part] -= shrinkage(k)
+            variance[part] -= self._shrinkage(k)
         return mean, np.maximum(variance, 0.0, out=variance)
 
-    def mean_and_covariance(self, new: Points) -> tuple[Array, Array]:
-        """Posterior mean (m,) and joint covariance (m, m) at the points."""
-        k = self.prior.cross_covariance(new, self.points)
-        mean = k @ self.alpha
-        k *= self.root
-        joint = self.prior.cross_covariance(new, new)
-        # What independent noise adds to a point's own variance is not in the cross-covariance.
-        joint.flat[:: len(joint) + 1] = self.prior.diagonal(new)
-        return mean, joint - self.factor.gram(k.T)
+    def _coordinates(self, new: Points) -> Array:
+        k = self.prior.cross_covariance(new, self.points) * self.root
+        return self.factor.half_solve(k.T, overwrite=True).T
 
-    def pair(self, x: Array, lower: int, upper: int) -> LevelPair:
-        """The latent values of two levels at the same points."""
-        k = [
-            self.prior.cross_covariance(Points(x, np.full(len(x), t, dtype=np.intp)), self.points)
-            for t in (lower, upper)
-        ]
-        means = [part @ self.alpha for part in k]
-        halves = [np.ascontiguousarray((part * self.root).T) for part in k]
-        solved = self.solve(halves[0])
-        own, shared = prior_pair(self.prior, x, lower, upper)
-        return LevelPair(
-            means[0],
-            means[1],
-            own[0] - np.einsum("ij,ij->j", halves[0], solved),
-            own[1] - self.factor.quadratic(halves[1]),
-            shared - np.einsum("ij,ij->j", halves[1], solved),
-        )
+    def _explained(self, h: Array) -> Array:
+        return np.asarray(h * self.factor.signs)
 
     def variance_from(self, level: int, new: Points, likelihood: Likelihood) -> Array:
         """Posterior variance if only rows from a level upwards had labels; their sites stay."""
@@ -125,16 +163,15 @@ class Posterior:
             return variance
         part = Points(np.ascontiguousarray(self.points.x[chosen]), self.points.level[chosen])
         root = np.sqrt(w[chosen])
-        B = self.prior.cross_covariance(part, part)
-        B.flat[:: len(B) + 1] = self.prior.diagonal(part)
-        B *= root * root[:, None]
+        B = self.prior.joint_covariance(part) * root * root[:, None]
         B.flat[:: len(B) + 1] += 1.0
         k = self.prior.cross_covariance(part, new) * root[:, None]
         with suitable_threads(len(B)):
             return np.asarray(variance - Cholesky(B).quadratic(k))
 
     def check(self, likelihood: Likelihood) -> None:
-        """Refuse parts that do not fit each other: ValueError."""
+        """Raise ValueError where the parts do not fit each other."""
+        n = len(self.points.x)
         parts = {
             "alpha": self.alpha,
             "w": self.sites.w,
@@ -142,37 +179,27 @@ class Posterior:
             "weight": likelihood.weight,
         }
         for name, values in parts.items():
-            if values.shape != (len(self.points.x),):
-                raise ValueError(
-                    f"{name} is of shape {values.shape}, and there are {len(self.points.x)} points"
-                )
-
-    def sample(self, new: Points, n_samples: int, rng: np.random.RandomState) -> Array:
-        """Joint samples at the points, (m, n_samples)."""
-        mean, covariance = self.mean_and_covariance(new)
-        noise = rng.standard_normal((len(mean), n_samples))
-        return np.asarray(mean[:, None] + jittered_root(covariance) @ noise)
+            if values.shape != (n,):
+                raise ValueError(f"{name} is of shape {values.shape}, and there are {n} points")
 
     @cached_property
     def _towards(self) -> CrossCovariance:
         return self.prior.towards(self.points)
 
     @cached_property
-    def _shrinkage(self) -> Callable[[Array], Array]:
+    def _form(self) -> QuadraticForm:
+        return self.factor.quadratic_form(self.root)
+
+    def _shrinkage(self, k: Array) -> Array:
         """diag(k R k^T), (m,), of a covariance k with the rows, (m, n); may overwrite it."""
-        root = self.root
         if len(self.points) <= _MANY_ROWS:
-            return self.factor.quadratics(root)
-        return lambda k: self.factor.quadratic(np.multiply(k, root, out=k).T, overwrite=True)
+            return self._form(k)
+        return self.factor.quadratic(np.multiply(k, self.root, out=k).T, overwrite=True)
 
     def _batches(self, new: Points) -> Iterator[tuple[slice, Array]]:
-        """Parts of the points, and their covariance with the rows."""
+        """Slices of the points, and their covariance with the rows."""
         size = max(1, BATCH_ELEMENTS // max(1, min(len(self.points), _MANY_ROWS)))
         for level, rows in new.segments():
             for start in range(rows.start, rows.stop, size):
                 part = slice(start, min(start + size, rows.stop))
                 yield part, self._towards(new.x[part], level)
-
-    def __getstate__(self) -> dict[str, Any]:
-        # A copy makes what it needs for predictions itself.
-        return {field.name: getattr(self, field.name) for field in fields(self)}

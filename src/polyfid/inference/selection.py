@@ -20,7 +20,7 @@ from polyfid.rows import Points
 
 Method = Literal["kmeans", "pivoted"]
 
-#: Rows among which points are looked for, at least, and for each point that is wanted.
+#: Candidates for points: at least so many rows, and so many per point that is wanted.
 _CANDIDATES, _CANDIDATES_EACH = 5000, 4
 #: A point that the others explain to this share of its variance adds nothing but rounding errors.
 _EXPLAINED = 1e-10
@@ -36,19 +36,19 @@ def choose(
     method: Method = "kmeans",
     random_state: Any = None,
 ) -> Inducing:
-    """Inducing points for each process of a prior, from the rows of levels that see it.
+    """Inducing points for each process of a prior, from the rows of levels that load on it.
 
     No row is taken twice, nor one that others explain wholly under the process's kernel: a linear
-    kernel of five columns has five points, a process that no row sees has none.
+    kernel of five columns has five points, a process that no row depends on has none.
 
     Parameters
     ----------
     points : the rows, or a sample of them.
     prior : whose processes and kernels count.
-    n_inducing : points of each process at most, or one number a process.
+    n_inducing : points of each process at most, or one number per process.
     method : "kmeans" takes the rows nearest to the centres of clusters, where rows are many;
         "pivoted" one row after the other, each where the variance that is left under the kernel is
-        largest, which goes to the edges first and was seen to need more points.
+        largest, which goes to the edges first and needed more points wherever it was tried.
     random_state : int, RandomState or None
         Candidates are a sample of the rows if there are many.
 
@@ -138,6 +138,5 @@ def _variance(kernel: Kernel, x: Array) -> Array:
     variance = np.empty(len(x))
     for start in range(0, len(x), _FEW_ROWS):
         part = slice(start, start + _FEW_ROWS)
-        pairs = Pairs(x[part], x[part])
-        variance[part] = np.diagonal(np.broadcast_to(kernel.evaluate(pairs), pairs.shape))
+        variance[part] = np.diagonal(kernel.evaluate(Pairs(x[part], x[part])))
     return variance

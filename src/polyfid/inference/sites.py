@@ -11,7 +11,7 @@ from polyfid.arrays import Array
 
 @dataclass(frozen=True)
 class Sites:
-    """One factor exp(nu f - w f^2 / 2) a row: precisions ``w``, linear terms ``nu``, (n,)."""
+    """One factor exp(nu f - w f^2 / 2) per row: precisions ``w``, linear terms ``nu``, (n,)."""
 
     w: Array
     nu: Array
@@ -21,8 +21,7 @@ class Sites:
         """|w|^(1/2)."""
         return np.sqrt(np.abs(self.w))
 
-    def mix(self, other: Sites, step: float) -> Sites:
-        """A step from these sites towards others; 1 is all the way."""
-        if step == 1.0:
-            return other
-        return Sites(self.w + step * (other.w - self.w), self.nu + step * (other.nu - self.nu))
+    @property
+    def signs(self) -> Array:
+        """-1 where w is negative, else 1."""
+        return np.where(self.w < 0.0, -1.0, 1.0)

@@ -1,4 +1,4 @@
-"""What is believed of the whitened inducing variables: q(v) = N(mu, S), by its natural parameters.
+"""What is believed of the whitened inducing variables: q(v) = N(mu, S), by natural parameters.
 
 Relative to the prior N(0, I) these are sums over the rows, and steps mix them linearly:
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -55,8 +55,8 @@ class SparseBelief:
         precision = self.gram.copy()
         precision.flat[:: len(precision) + 1] += 1.0
         factor = Cholesky(precision)
-        log_det, mean = factor.log_det, factor.solve(self.linear)
-        return Moments(mean, mirror(factor.into_inverse()), log_det)
+        mean, inverse = factor.solve(self.linear), factor.into_inverse()
+        return Moments(mean, mirror(inverse.matrix), inverse.log_det)
 
     @property
     def mean(self) -> Array:
@@ -84,7 +84,7 @@ class SparseBelief:
         """A change of the natural parameters in units of this belief's standard deviations.
 
         To second order the sum of squares, (m + m^2,), is twice the divergence that the change
-        makes, and twice what a step that far gains in the bound where it comes from the rows.
+        makes, and twice what such a step gains in the bound if it goes to the rows' own sums.
         """
         shift = self._root.T @ (linear - gram @ self.mean)
         turn = self._root.T @ gram @ self._root
@@ -93,3 +93,7 @@ class SparseBelief:
     @cached_property
     def _root(self) -> Array:
         return lower_root(self.covariance)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Moments are of the size of the belief, and a copy computes its own.
+        return {"gram": self.gram, "linear": self.linear}

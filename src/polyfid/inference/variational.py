@@ -15,20 +15,17 @@ class Variational(Scheme[Expectations]):
     name = "variational"
     needs_variance = True
 
-    def look(self, belief: ExactBelief, likelihood: Likelihood) -> Expectations:
+    def ask(self, belief: ExactBelief, likelihood: Likelihood) -> Expectations:
         return likelihood.expectations(belief.mean, belief.variance)
 
-    def sites(self, belief: ExactBelief, seen: Expectations) -> Sites:
-        w = -seen.second
-        return Sites(w, seen.first + w * belief.mean)
+    def sites(self, belief: ExactBelief, labels: Expectations) -> Sites:
+        w = -labels.second
+        return Sites(w, labels.first + w * belief.mean)
 
-    def merit(self, belief: ExactBelief, seen: Expectations, distance: float) -> float:
-        return self.log_z(belief, seen)
-
-    def constants(self, belief: ExactBelief, seen: Expectations) -> float:
+    def constants(self, belief: ExactBelief, labels: Expectations) -> float:
         m, v = belief.mean, belief.variance
         w, nu = belief.sites.w, belief.sites.nu
-        return float((seen.value - nu * m + 0.5 * w * (m * m + v)).sum())
+        return float((labels.value - nu * m + 0.5 * w * (m * m + v)).sum())
 
-    def theta_pullback(self, belief: ExactBelief, likelihood: Likelihood) -> Array:
+    def pull_likelihood(self, belief: ExactBelief, likelihood: Likelihood) -> Array:
         return likelihood.expectations_pullback(belief.mean, belief.variance)

@@ -2,8 +2,10 @@
 
 from typing import TYPE_CHECKING, Any
 
-from polyfid.kernels.base import Constant, Kernel, Product, Sum, White
 from polyfid.kernels.categorical import Categorical
+from polyfid.kernels.combine import Product, Sum
+from polyfid.kernels.contract import Kernel
+from polyfid.kernels.leaf import Constant, White
 from polyfid.kernels.linear import Linear
 from polyfid.kernels.pairs import Pairs
 from polyfid.kernels.stationary import RBF, Matern, Matern12, Matern32, Matern52, RationalQuadratic

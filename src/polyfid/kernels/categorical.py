@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from polyfid.arrays import Array
-from polyfid.kernels.base import Columnwise, Pullback, wherever
+from polyfid.kernels.contract import Adjoints, Linearised
 from polyfid.kernels.hyperprior import HyperPrior
+from polyfid.kernels.leaf import Columnwise
 from polyfid.kernels.pairs import Pairs
 
 
@@ -30,35 +30,38 @@ class Categorical(Columnwise):
 
     # The distance goes by 1 / length_scale, not by its square, so that length-scales spread wider.
     _length_sd: ClassVar[float] = 1.5
+    _words: ClassVar[str] = "categorical (Hamming)"
 
-    def vjp(self, pairs: Pairs) -> tuple[Array, Pullback]:
-        if np.ndim(self.length_scale) == 0:
-            return self._shared(pairs)
+    def evaluate(self, pairs: Pairs) -> Array:
+        return np.asarray(np.exp(-self._distance(pairs)))
+
+    def _distance(self, pairs: Pairs) -> Array:
+        if self._shared:
+            return pairs.mismatches(self.columns) / self.length_scale
         # Weight of the columns that differ = weight of all - weight of those that agree.
         weight = 1.0 / np.asarray(self.length_scale)
         x, z, column = pairs.one_hot(self.columns)
-        distance = weight.sum() - (x * weight[column]) @ z.T.astype(float)
-        K = np.exp(-distance)
+        return np.asarray(weight.sum() - (x * weight[column]) @ z.T.astype(float))
 
-        def pullback(K_bar: Array) -> Array:
-            if self.length_scale_bounds == "fixed":
-                return np.empty(0)
-            G = K_bar * K
-            agree = np.einsum("ij,ij->j", x, G @ z.astype(float))
-            return weight * (G.sum() - np.bincount(column, agree, minlength=len(weight)))
+    def linearise(self, pairs: Pairs) -> Linearised:
+        distance = self._distance(pairs)
+        return Linearised(np.exp(-distance), self, pairs, distance)
 
-        return K, pullback
+    def _pull(self, at: Linearised, K_bar: Array, places: bool) -> Adjoints:
+        theta_bar = np.empty(0)
+        if self._is_free("length_scale"):
+            G = K_bar * at.K
+            theta_bar = (
+                np.array([np.vdot(G, at.saved)]) if self._shared else self._by_column_bar(at, G)
+            )
+        return Adjoints.of_theta(theta_bar, at.pairs, places)
 
-    def _shared(self, pairs: Pairs) -> tuple[Array, Pullback]:
-        distance = pairs.mismatches(self.columns) / self.length_scale
-        K = np.exp(-distance)
-
-        def pullback(K_bar: Array) -> Array:
-            if self.length_scale_bounds == "fixed":
-                return np.empty(0)
-            return np.array([np.vdot(K_bar * K, distance)])
-
-        return K, pullback
+    def _by_column_bar(self, at: Linearised, G: Array) -> Array:
+        x, z, column = at.pairs.one_hot(self.columns)
+        agree = np.einsum("ij,ij->j", x, G @ z.astype(float))
+        n_columns = np.size(self.length_scale)
+        differ = G.sum() - np.bincount(column, agree, minlength=n_columns)
+        return np.asarray(differ / np.asarray(self.length_scale))
 
     def _weak_prior_of(self, name: str, x: Array) -> HyperPrior:
         # Codes have no scale: the spread of the columns says nothing.
@@ -66,15 +69,3 @@ class Categorical(Columnwise):
 
     def _typical_length(self, n_columns: int) -> float:
         return float(n_columns)
-
-    def place_vjp(self, pairs: Pairs) -> tuple[Array, Pullback]:
-        return self.evaluate(pairs), wherever(pairs)
-
-    def diagonal(self, x: Array) -> Array:
-        return np.ones(len(x))
-
-    def diagonal_vjp(self, x: Array) -> tuple[Array, Pullback]:
-        return self.diagonal(x), lambda k_bar: np.zeros(self.n_theta)
-
-    def describe(self, feature_names: Sequence[str] | None = None) -> str:
-        return f"categorical (Hamming){self._where(feature_names)}, {self._lengths()}"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from polyfid.arrays import Array
-from polyfid.kernels.base import Columnwise, Pullback
+from polyfid.kernels.contract import Adjoints, Linearised
+from polyfid.kernels.leaf import Columnwise
 from polyfid.kernels.pairs import Pairs
 
 
@@ -25,49 +26,36 @@ class Linear(Columnwise):
     array([[3.]])
     """
 
-    def vjp(self, pairs: Pairs) -> tuple[Array, Pullback]:
-        shared = np.ndim(self.length_scale) == 0
-        if shared:
-            K = pairs.inner(self.columns) / np.square(self.length_scale)
-        else:
-            x, z = pairs.raw(self.columns)
-            K = (x / np.square(self.length_scale)) @ z.T
+    _words: ClassVar[str] = "linear"
 
-        def pullback(K_bar: Array) -> Array:
-            if self.length_scale_bounds == "fixed":
-                return np.empty(0)
-            if shared:
-                return np.array([-2.0 * np.vdot(K_bar, K)])
-            x, z = pairs.raw(self.columns)
-            return -2.0 * np.einsum("ij,ij->j", x, K_bar @ z) / np.square(self.length_scale)
+    def evaluate(self, pairs: Pairs) -> Array:
+        if self._shared:
+            return pairs.inner(self.columns) / np.square(self.length_scale)
+        x, z = pairs.raw(self.columns)
+        return np.asarray((x / np.square(self.length_scale)) @ z.T)
 
-        return K, pullback
-
-    def place_vjp(self, pairs: Pairs) -> tuple[Array, Pullback]:
-        def pullback(K_bar: Array) -> Array:
-            x, _ = pairs.raw(self.columns)
-            return self._at_columns(K_bar.T @ (x / np.square(self.length_scale)), pairs)
-
-        return self.evaluate(pairs), pullback
+    def _pull(self, at: Linearised, K_bar: Array, places: bool) -> Adjoints:
+        free = self._is_free("length_scale")
+        if self._shared and not places:
+            theta_bar = np.array([-2.0 * np.vdot(K_bar, at.K)] if free else [])
+            return Adjoints.of_theta(theta_bar, at.pairs, places)
+        x, z = at.pairs.raw(self.columns)
+        P = (K_bar.T @ x) / np.square(self.length_scale)
+        by_column = -2.0 * np.einsum("ij,ij->j", z, P)
+        theta_bar = (by_column.sum(keepdims=True) if self._shared else by_column)[
+            : None if free else 0
+        ]
+        return Adjoints(theta_bar, self._places(P if places else P[:0], at.pairs))
 
     def diagonal(self, x: Array) -> Array:
         return np.asarray(self._squares(x).sum(axis=1))
 
-    def diagonal_vjp(self, x: Array) -> tuple[Array, Pullback]:
-        squares = self._squares(x)
-
-        def pullback(k_bar: Array) -> Array:
-            if self.length_scale_bounds == "fixed":
-                return np.empty(0)
-            by_column = -2.0 * (k_bar @ squares)
-            return by_column if np.ndim(self.length_scale) else np.array([by_column.sum()])
-
-        return np.asarray(squares.sum(axis=1)), pullback
+    def pull_diagonal(self, x: Array, k_bar: Array) -> Array:
+        if not self._is_free("length_scale"):
+            return np.empty(0)
+        by_column = -2.0 * (k_bar @ self._squares(x))
+        return by_column.sum(keepdims=True) if self._shared else by_column
 
     def _squares(self, x: Array) -> Array:
-        """What each column adds to the diagonal, (n, columns)."""
-        chosen = x if self.columns is None else x[:, self.columns]
-        return np.square(chosen / np.asarray(self.length_scale))
-
-    def describe(self, feature_names: Sequence[str] | None = None) -> str:
-        return f"linear{self._where(feature_names)}, {self._lengths()}"
+        """Terms of the diagonal by column, (n, columns)."""
+        return np.square(self._chosen(x) / np.asarray(self.length_scale))

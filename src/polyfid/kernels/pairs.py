@@ -12,12 +12,61 @@ from scipy.spatial.distance import cdist
 from polyfid.arrays import Array, Indices
 
 Columns = tuple[int, ...] | None
-Kept = TypeVar("Kept")
+T = TypeVar("T")
 
-CLOSE = 1e-6  # squared distances below this part of the largest squared norms lose digits
+#: Squared distances below this share of the largest squared norms lose digits in a product.
+CLOSE = 1e-6
 
 
-class Pairs:
+class _Cache:
+    """Values that are computed when they are first asked for.
+
+    Threads may share them: at worst two of them compute the same thing.
+    """
+
+    def __init__(self) -> None:
+        self._values: dict[object, Any] = {}
+
+    def _once(self, key: object, compute: Callable[[], T]) -> T:
+        if key not in self._values:
+            self._values[key] = compute()
+        value: T = self._values[key]
+        return value
+
+
+class PointSet(_Cache):
+    """Points that take part in many pairs: shifted to their centre once for all of these.
+
+    Parameters
+    ----------
+    x : ndarray of shape (n, d)
+    """
+
+    def __init__(self, x: Array) -> None:
+        super().__init__()
+        self.x = x
+
+    def centre(self, columns: Columns) -> Array:
+        """The mean of the points on the chosen columns."""
+        return self._once(("centre", columns), lambda: _on(self.x, columns).mean(axis=0))
+
+    def centred(self, columns: Columns) -> Array:
+        """The points on the chosen columns minus their centre."""
+        key = "centred", columns
+        return self._once(key, lambda: _on(self.x, columns) - self.centre(columns))
+
+    def right(self, columns: Columns, scale: Array | None = None) -> Array:
+        """The right factor of squared distances to these points, divided by a scale."""
+        key = "right", columns, None if scale is None else scale.tobytes()
+        return self._once(
+            key,
+            lambda: _right(
+                self.centred(columns) if scale is None else self.centred(columns) / scale
+            ),
+        )
+
+
+class Pairs(_Cache):
     """All pairs (x_i, z_j) of two sets of points.
 
     Quantities that do not depend on hyper-parameters are kept, so that a kernel evaluated many
@@ -39,8 +88,8 @@ class Pairs:
     """
 
     def __init__(self, x: Array, z: Array, offset: int | None = None) -> None:
+        super().__init__()
         self.x, self.z, self.offset = x, z, offset
-        self._cache: dict[object, Any] = {}
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -48,29 +97,27 @@ class Pairs:
 
     def raw(self, columns: Columns) -> tuple[Array, Array]:
         """Both sets of points on the chosen columns."""
-        if columns is None:
-            return self.x, self.z
-        return self.x[:, columns], self.z[:, columns]
+        return _on(self.x, columns), _on(self.z, columns)
 
-    def select(self, columns: Columns) -> tuple[Array, Array]:
-        """Both sets of points on the chosen columns, shifted by a common vector; kept."""
+    def centred(self, columns: Columns) -> tuple[Array, Array]:
+        """Both sets on the chosen columns, shifted by a common vector: no digits cancel."""
 
         def shifted() -> tuple[Array, Array]:
             x, z = self.raw(columns)
-            centre = z.mean(axis=0)  # differences survive, cancellation does not
+            centre = z.mean(axis=0) if len(z) else 0.0
             return x - centre, z - centre
 
-        return self._keep(("select", columns), shifted)
+        return self._once(("centred", columns), shifted)
 
     def squared_distances(self, columns: Columns) -> Array:
         """|x_i - z_j|^2 over the columns, (n, m); kept."""
-        key = ("squared", columns)
-        return self._keep(key, lambda: cdist(*self.raw(columns), "sqeuclidean"))
+        key = "squared", columns
+        return self._once(key, lambda: cdist(*self.raw(columns), "sqeuclidean"))
 
     def scaled_squared_distances(self, columns: Columns, scale: Array) -> Array:
         """sum_c ((x_ic - z_jc) / scale_c)^2, (n, m); exactly zero where points coincide."""
-        x, z = self.select(columns)
-        return _Side(z, scale=scale).squared_distances(x)
+        x, z = self.centred(columns)
+        return _product(_left(x, scale), _right(z / scale))
 
     def inner(self, columns: Columns) -> Array:
         """x_i . z_j over the columns, (n, m); kept."""
@@ -79,7 +126,7 @@ class Pairs:
             x, z = self.raw(columns)
             return np.asarray(x @ z.T)
 
-        return self._keep(("inner", columns), product)
+        return self._once(("inner", columns), product)
 
     def mismatches(self, columns: Columns) -> Array:
         """Number of columns in which x_i and z_j differ, (n, m); kept."""
@@ -88,7 +135,7 @@ class Pairs:
             x, z = self.raw(columns)
             return np.asarray(cdist(x, z, "hamming") * x.shape[1])
 
-        return self._keep(("mismatches", columns), count)
+        return self._once(("mismatches", columns), count)
 
     def one_hot(self, columns: Columns) -> tuple[NDArray[np.bool_], NDArray[np.bool_], Indices]:
         """Indicators of the k values that x and z share, (n, k) and (m, k), and their columns.
@@ -104,7 +151,7 @@ class Pairs:
             values = np.concatenate(shared)
             return x[:, column] == values, z[:, column] == values, column
 
-        return self._keep(("one_hot", columns), encode)
+        return self._once(("one_hot", columns), encode)
 
     def same_rows(self) -> tuple[Indices, Indices]:
         """Index arrays of the pairs that are one and the same row of data."""
@@ -114,88 +161,79 @@ class Pairs:
         i = np.arange(max(0, -self.offset), min(n, m - self.offset))
         return i, i + self.offset
 
-    def _keep(self, key: object, compute: Callable[[], Kept]) -> Kept:
-        if key not in self._cache:
-            self._cache[key] = compute()
-        value: Kept = self._cache[key]
-        return value
 
+class PairsWithin(Pairs):
+    """Pairs of two slices of one set of points: views of what the set has computed."""
 
-class Anchors:
-    """Points that block after block of others is compared with; what they alone decide is kept.
+    def __init__(self, points: PointSet, rows: slice, cols: slice) -> None:
+        super().__init__(points.x[rows], points.x[cols], rows.start - cols.start)
+        self._points, self._rows, self._cols = points, rows, cols
 
-    Threads may share them: at worst two of them compute the same thing.
-
-    Parameters
-    ----------
-    z : ndarray of shape (m, d)
-    """
-
-    def __init__(self, z: Array) -> None:
-        self.z = z
-        self._sides: dict[object, _Side] = {}
-
-    def side(self, columns: Columns, scale: Array | None = None) -> _Side:
-        """What distances to the points take, over the columns, divided by a scale."""
-        key = columns, None if scale is None else scale.tobytes()
-        if key not in self._sides:
-            chosen = self.z if columns is None else self.z[:, columns]
-            centre = chosen.mean(axis=0)  # differences survive, cancellation does not
-            self._sides[key] = _Side(chosen - centre, centre, scale)
-        return self._sides[key]
+    def centred(self, columns: Columns) -> tuple[Array, Array]:
+        x = self._points.centred(columns)
+        return x[self._rows], x[self._cols]
 
 
 class PassingPairs(Pairs):
-    """Pairs that are looked at once, as in a prediction: distances come from a product."""
+    """Pairs that are used once, as in a prediction, with points that stay."""
 
-    def __init__(self, x: Array, anchors: Anchors) -> None:
-        super().__init__(x, anchors.z)
-        self._anchors = anchors
+    def __init__(self, x: Array, points: PointSet) -> None:
+        super().__init__(x, points.x)
+        self._points = points
+
+    def centred(self, columns: Columns) -> tuple[Array, Array]:
+        x = _on(self.x, columns) - self._points.centre(columns)
+        return x, self._points.centred(columns)
 
     def squared_distances(self, columns: Columns) -> Array:
-        def product() -> Array:
-            return self._anchors.side(columns).squared_distances(self._chosen(columns))
-
-        return self._keep(("squared", columns), product)
+        key = "squared", columns
+        return self._once(key, lambda: self._distances(columns))
 
     def scaled_squared_distances(self, columns: Columns, scale: Array) -> Array:
-        return self._anchors.side(columns, scale).squared_distances(self._chosen(columns))
+        return self._distances(columns, scale)
 
-    def _chosen(self, columns: Columns) -> Array:
-        return self.x if columns is None else self.x[:, columns]
+    def _distances(self, columns: Columns, scale: Array | None = None) -> Array:
+        left = _left(_on(self.x, columns), scale, self._points.centre(columns))
+        return _product(left, self._points.right(columns, scale))
 
 
-class _Side:
-    """One side of squared distances by a product: points that were shifted to the origin.
+def _on(x: Array, columns: Columns) -> Array:
+    return x if columns is None else x[:, columns]
 
-    |x|^2 + |z|^2 - 2 x.z is one product and several times as fast as differences, but cancels for
-    points close to each other, where a Matern 1/2 would see the square root of the error; those few
-    are computed from their differences.
+
+def _left(x: Array, scale: Array | None = None, centre: Array | float = 0.0) -> Array:
+    """[x, |x|^2, 1], (n, d + 2), of points that are shifted and scaled first."""
+    n, d = x.shape
+    left = np.empty((n, d + 2))
+    x = np.subtract(x, centre, out=left[:, :d])
+    if scale is not None:
+        x /= scale
+    np.einsum("ij,ij->i", x, x, out=left[:, d])
+    left[:, d + 1] = 1.0
+    return left
+
+
+def _right(z: Array) -> Array:
+    """[-2 z, 1, |z|^2], (m, d + 2)."""
+    return np.column_stack([-2.0 * z, np.ones(len(z)), np.einsum("ij,ij->i", z, z)])
+
+
+def _product(left: Array, right: Array) -> Array:
+    """|x_i - z_j|^2, (n, m), as one product of a left and a right factor.
+
+    |x|^2 + |z|^2 - 2 x.z is several times as fast as differences, but cancels for points close to
+    each other, where a Matern 1/2 would feel the square root of the error; those few are computed
+    from their differences.
     """
-
-    def __init__(self, z: Array, centre: Array | None = None, scale: Array | None = None) -> None:
-        self._z = z if scale is None else z / scale
-        self._centre, self._scale = centre, scale
-        zz = np.einsum("ij,ij->i", self._z, self._z)
-        self._factor = np.column_stack([-2.0 * self._z, np.ones(len(z)), zz]).T
-        self._reach = zz.max(initial=0.0)
-
-    def squared_distances(self, x: Array) -> Array:
-        """|x_i - z_j|^2, (n, m), of points that are shifted and scaled as the others were."""
-        n, d = x.shape
-        left = np.empty((n, d + 2))
-        x = np.subtract(x, 0.0 if self._centre is None else self._centre, out=left[:, :d])
-        if self._scale is not None:
-            x /= self._scale
-        xx = np.einsum("ij,ij->i", x, x, out=left[:, d])
-        left[:, d + 1] = 1.0
-        s: Array = left @ self._factor
-        limit = CLOSE * (xx.max(initial=0.0) + self._reach)
-        if s.size == 0 or s.min() >= limit:
-            return s
-        close = np.flatnonzero(s < limit)
-        if close.size * d > s.size:  # not so few
-            return cdist(x, self._z, "sqeuclidean")
-        i, j = np.divmod(close, len(self._z))
-        s[i, j] = np.square(x[i] - self._z[j]).sum(axis=1)
+    d = left.shape[1] - 2
+    s: Array = left @ right.T
+    limit = CLOSE * (left[:, d].max(initial=0.0) + right[:, d + 1].max(initial=0.0))
+    if s.size == 0 or s.min() >= limit:
         return s
+    x, z = left[:, :d], -0.5 * right[:, :d]
+    close = np.flatnonzero(s < limit)
+    if close.size * d > s.size:  # not so few
+        return cdist(x, z, "sqeuclidean")
+    i, j = np.divmod(close, len(z))
+    s[i, j] = np.square(x[i] - z[j]).sum(axis=1)
+    return s

@@ -12,12 +12,18 @@ from sklearn.base import clone
 from sklearn.gaussian_process import kernels as sk
 
 from polyfid.arrays import Array
-from polyfid.kernels.base import Constant, Kernel, Product, Pullback, Sum, White, as_kernel
+from polyfid.kernels.combine import Product, Sum
+from polyfid.kernels.contract import Adjoints, Kernel, Linearised, as_kernel
+from polyfid.kernels.leaf import Constant, White
 from polyfid.kernels.linear import Linear
 from polyfid.kernels.pairs import Pairs
+from polyfid.kernels.parameters import Parameters
 from polyfid.kernels.stationary import RBF, Matern, RationalQuadratic
 
 MIN_BLOCK = 64  # rows; below it calls cost more than arithmetic
+_FEW_ROWS = 32  # at a time where the derivatives of a diagonal are those of a square's
+#: Of differences, relative to coordinates: errors of rounding and of curvature are alike there.
+_STEP = 6e-6
 
 
 def from_sklearn(kernel: Any) -> Kernel:
@@ -88,7 +94,7 @@ class SklearnKernel(Kernel):
         if any(isinstance(part, sk.CompoundKernel) for part in parts):
             raise ValueError(
                 "CompoundKernel is several kernels, not one; "
-                "give a list of kernels, one a level, where several are meant"
+                "give a list of kernels, one per level, where several are meant"
             )
         object.__setattr__(self, "kernel", clone(self.kernel))
         with np.errstate(divide="ignore"):
@@ -100,39 +106,42 @@ class SklearnKernel(Kernel):
             )
 
     @property
-    def theta(self) -> Array:
-        return np.asarray(self.kernel.theta, dtype=float)
-
-    def with_theta(self, theta: Array) -> Self:
-        return type(self)(self.kernel.clone_with_theta(theta))
-
-    @property
-    def bounds(self) -> Array:
-        return np.asarray(self.kernel.bounds, dtype=float).reshape(-1, 2)
-
-    @property
-    def theta_names(self) -> tuple[str, ...]:
+    def parameters(self) -> Parameters:
         names: list[str] = []
         for parameter in self.kernel.hyperparameters:
             name = f"{type(self.kernel).__name__.lower()}.{parameter.name.replace('__', '.')}"
             if parameter.fixed:
                 continue
-            if parameter.n_elements == 1:
-                names.append(name)
-            else:
-                names += [f"{name}[{j}]" for j in range(parameter.n_elements)]
-        return tuple(names)
+            several = parameter.n_elements > 1
+            names += [f"{name}[{j}]" for j in range(parameter.n_elements)] if several else [name]
+        bounds = np.asarray(self.kernel.bounds, dtype=float).reshape(-1, 2)
+        return Parameters(tuple(names), np.array(self.kernel.theta, dtype=float), bounds)
 
-    def vjp(self, pairs: Pairs) -> tuple[Array, Pullback]:
-        def pullback(K_bar: Array) -> Array:
-            theta_bar = np.zeros(len(self.theta))
-            if len(theta_bar):
-                for rows, columns in _blocks(pairs.shape):
-                    gradient = self._gradient(_part(pairs, rows, columns))
-                    theta_bar += np.einsum("ij,ijp->p", K_bar[rows, columns], gradient)
-            return theta_bar
+    def with_theta(self, theta: Array) -> Self:
+        return type(self)(self.kernel.clone_with_theta(theta))
 
-        return self.evaluate(pairs), pullback
+    def _pull(self, at: Linearised, K_bar: Array, places: bool) -> Adjoints:
+        pairs, theta_bar = at.pairs, np.zeros(len(self.theta))
+        if len(theta_bar):
+            for rows, columns in _blocks(pairs.shape):
+                gradient = self._gradient(_part(pairs, rows, columns))
+                theta_bar += np.einsum("ij,ijp->p", K_bar[rows, columns], gradient)
+        z_bar = self._places_by_differences(pairs, K_bar) if places else pairs.z[:0]
+        return Adjoints(theta_bar, z_bar)
+
+    def _places_by_differences(self, pairs: Pairs, K_bar: Array) -> Array:
+        """The adjoint of the second points, (m, d): scikit-learn has no such derivatives."""
+        z_bar = np.empty_like(pairs.z)
+        for c, column in enumerate(pairs.z.T):
+            step = _STEP * (1.0 + np.abs(column))
+            change = np.zeros(len(column))
+            for sign in (1.0, -1.0):
+                moved = pairs.z.copy()
+                moved[:, c] += sign * step
+                K = self.evaluate(Pairs(pairs.x, moved))
+                change += sign * np.einsum("ij,ij->j", K_bar, K)
+            z_bar[:, c] = change / (2.0 * step)
+        return z_bar
 
     def evaluate(self, pairs: Pairs) -> Array:
         # Between two sets of points scikit-learn's WhiteKernel is zero; the noise of rows
@@ -159,6 +168,14 @@ class SklearnKernel(Kernel):
 
     def diagonal(self, x: Array) -> Array:
         return np.array(self.kernel.diag(x), dtype=float)
+
+    def pull_diagonal(self, x: Array, k_bar: Array) -> Array:
+        theta_bar = np.zeros(len(self.theta))
+        for start in range(0, len(x), _FEW_ROWS):
+            part = slice(start, start + _FEW_ROWS)
+            at = self.linearise(Pairs(x[part], x[part], 0))
+            theta_bar += at.pull(np.diag(k_bar[part])).theta
+        return theta_bar
 
     def for_features(self, n_features: int) -> Self:
         return self
@@ -190,27 +207,17 @@ def _constant(kernel: Any) -> Kernel:
     return Constant(kernel.constant_value, kernel.constant_value_bounds)
 
 
-def _rbf(kernel: Any) -> Kernel:
-    return RBF(_lengths(kernel), kernel.length_scale_bounds)
-
-
 def _matern(kernel: Any) -> Kernel | None:
     if kernel.nu not in (0.5, 1.5, 2.5, np.inf):
         return None
-    bounds = kernel.length_scale_bounds
-    return Matern(_lengths(kernel), kernel.nu, length_scale_bounds=bounds)
-
-
-def _lengths(kernel: Any) -> Any:
-    return np.squeeze(kernel.length_scale)  # a list of one number is shared by all columns there
+    lengths = np.squeeze(kernel.length_scale)  # a list of one number is shared by all columns
+    return Matern(lengths, kernel.nu, length_scale_bounds=kernel.length_scale_bounds)
 
 
 def _rational_quadratic(kernel: Any) -> Kernel:
+    bounds, alpha_bounds = kernel.length_scale_bounds, kernel.alpha_bounds
     return RationalQuadratic(
-        kernel.length_scale,
-        kernel.length_scale_bounds,
-        alpha=kernel.alpha,
-        alpha_bounds=kernel.alpha_bounds,
+        kernel.length_scale, bounds, alpha=kernel.alpha, alpha_bounds=alpha_bounds
     )
 
 
@@ -229,7 +236,7 @@ _OPERATIONS: dict[type, type[Sum] | type[Product]] = {sk.Sum: Sum, sk.Product: P
 _TRANSLATIONS: dict[type, Callable[[Any], Kernel | None]] = {
     sk.ConstantKernel: _constant,
     sk.WhiteKernel: lambda k: White(k.noise_level, k.noise_level_bounds),
-    sk.RBF: _rbf,
+    sk.RBF: lambda k: RBF(np.squeeze(k.length_scale), k.length_scale_bounds),
     sk.Matern: _matern,
     sk.RationalQuadratic: _rational_quadratic,
     sk.DotProduct: _dot_product,

@@ -13,7 +13,8 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from polyfid.arrays import Array
-from polyfid.kernels.base import DEFAULT_BOUNDS, Bounds, Columnwise, Pullback
+from polyfid.kernels.contract import Adjoints, Linearised
+from polyfid.kernels.leaf import DEFAULT_BOUNDS, Bounds, Columnwise
 from polyfid.kernels.pairs import Pairs
 
 
@@ -21,50 +22,42 @@ from polyfid.kernels.pairs import Pairs
 class Stationary(Columnwise):
     """Base of the stationary kernels; a subclass gives h(s) and h'(s)."""
 
-    _words: ClassVar[str] = ""
+    @abstractmethod
+    def profile(self, s: Array) -> Array:
+        """h(s), in an array of its own."""
 
     @abstractmethod
-    def profile(self, s: Array) -> tuple[Array, Array]:
-        """h(s) and dh/ds, the latter finite at zero."""
+    def slope(self, s: Array, K: Array) -> Array:
+        """dh/ds, finite at zero, given K = h(s)."""
+
+    def evaluate(self, pairs: Pairs) -> Array:
+        return self.profile(self._distance(pairs))
+
+    def linearise(self, pairs: Pairs) -> Linearised:
+        s = self._distance(pairs)
+        return Linearised(self.profile(s), self, pairs, s)
 
     def _distance(self, pairs: Pairs) -> Array:
         """Scaled squared distances of the pairs, in an array of their own."""
-        if np.ndim(self.length_scale) == 0:
+        if self._shared:
             return pairs.squared_distances(self.columns) / np.square(self.length_scale)
         return pairs.scaled_squared_distances(self.columns, np.asarray(self.length_scale))
 
-    def vjp(self, pairs: Pairs) -> tuple[Array, Pullback]:
-        s = self._distance(pairs)
-        K, slope = self.profile(s)
-
-        def pullback(K_bar: Array) -> Array:
-            return self._length_pullback(pairs, s, K_bar * slope)
-
-        return K, pullback
-
-    def place_vjp(self, pairs: Pairs) -> tuple[Array, Pullback]:
-        K, slope = self.profile(self._distance(pairs))
-
-        def pullback(K_bar: Array) -> Array:
-            # ds_ij = -2 sum_c (x_ic - z_jc) / l_c^2 dz_jc
-            G = K_bar * slope
-            x, z = pairs.select(self.columns)
-            z_bar = 2.0 * (G.sum(axis=0)[:, None] * z - G.T @ x) / np.square(self.length_scale)
-            return self._at_columns(z_bar, pairs)
-
-        return K, pullback
-
-    def evaluate(self, pairs: Pairs) -> Array:
-        return self.profile(self._distance(pairs))[0]
-
-    def diagonal(self, x: Array) -> Array:
-        return np.ones(len(x))
-
-    def diagonal_vjp(self, x: Array) -> tuple[Array, Pullback]:
-        return self.diagonal(x), lambda k_bar: np.zeros(self.n_theta)
-
-    def describe(self, feature_names: Sequence[str] | None = None) -> str:
-        return f"{self._words}{self._where(feature_names)}, {self._lengths()}"
+    def _pull(self, at: Linearised, K_bar: Array, places: bool) -> Adjoints:
+        G = K_bar * self.slope(at.saved, at.K)  # the adjoint of s
+        free = self._is_free("length_scale")
+        if self._shared and not places:
+            lengths_bar = np.array([-2.0 * np.vdot(G, at.saved)] if free else [])
+            return Adjoints.of_theta(lengths_bar, at.pairs, places)
+        # ds_ij = -2 sum_c (x_ic - z_jc) (dz_jc + (x_ic - z_jc) d log l_c) / l_c^2
+        x, z = at.pairs.centred(self.columns)
+        P, g = G.T @ x, G.sum(axis=0)
+        inverse_square = 1.0 / np.square(self.length_scale)
+        total = G.sum(axis=1) @ x**2 + g @ z**2 - 2.0 * np.einsum("ij,ij->j", z, P)
+        by_column = -2.0 * total * inverse_square
+        lengths_bar = by_column.sum(keepdims=True) if self._shared else by_column
+        z_bar = 2.0 * (g[:, None] * z - P) * inverse_square if places else z[:0]
+        return Adjoints(lengths_bar if free else np.empty(0), self._places(z_bar, at.pairs))
 
 
 @dataclass(frozen=True, repr=False)
@@ -74,14 +67,14 @@ class RBF(Stationary):
     Parameters
     ----------
     length_scale : float or sequence of float
-        One number for all columns, or one a column (ARD).
+        One number for all columns, or one per column (ARD).
     length_scale_bounds : (low, high) or "fixed"
     ard : bool or "free"
-        One length-scale a column, all starting at ``length_scale``; the number of columns is
-        taken from the data. The weak prior of the estimator ties them softly together, or leaves
-        them "free" to part.
+        One length-scale per column, all starting at ``length_scale``; the number of columns is
+        taken from the data. The estimator's weak prior keeps them close to each other, or lets
+        them differ if "free".
     columns : sequence of int, optional
-        The columns the kernel looks at; all by default.
+        The columns that the kernel compares; all by default.
 
     Examples
     --------
@@ -92,27 +85,12 @@ class RBF(Stationary):
 
     _words: ClassVar[str] = "smooth (RBF)"
 
-    def profile(self, s: Array) -> tuple[Array, Array]:
-        K = np.exp(s * -0.5)
-        return K, K * -0.5
+    def profile(self, s: Array) -> Array:
+        K = s * -0.5
+        return np.asarray(np.exp(K, out=K))
 
-    def vjp(self, pairs: Pairs) -> tuple[Array, Pullback]:
-        # As the base class, with one array less: h' is -h/2.
-        s = self._distance(pairs)
-        K = self._of_exponent(s * -0.5)
-
-        def pullback(K_bar: Array) -> Array:
-            return -0.5 * self._length_pullback(pairs, s, K_bar * K)
-
-        return K, pullback
-
-    def evaluate(self, pairs: Pairs) -> Array:
-        s = self._distance(pairs)
-        return self._of_exponent(np.multiply(s, -0.5, out=s))
-
-    @staticmethod
-    def _of_exponent(exponent: Array) -> Array:
-        return np.asarray(np.exp(exponent, out=exponent))
+    def slope(self, s: Array, K: Array) -> Array:
+        return K * -0.5
 
 
 @dataclass(frozen=True, repr=False)
@@ -128,11 +106,13 @@ class Matern12(Stationary):
 
     _words: ClassVar[str] = "rough (Matern 1/2)"
 
-    def profile(self, s: Array) -> tuple[Array, Array]:
+    def profile(self, s: Array) -> Array:
+        return np.asarray(np.exp(-np.sqrt(s)))
+
+    def slope(self, s: Array, K: Array) -> Array:
+        # Infinite at r = 0, but there it only ever meets differences that are zero.
         r = np.sqrt(s)
-        K = np.exp(-r)
-        # At r = 0 the slope is infinite, but it only ever meets differences that are zero there.
-        return K, np.divide(-0.5 * K, r, out=np.zeros_like(K), where=r > 0.0)
+        return np.divide(-0.5 * K, r, out=np.zeros_like(K), where=r > 0.0)
 
 
 @dataclass(frozen=True, repr=False)
@@ -148,10 +128,12 @@ class Matern32(Stationary):
 
     _words: ClassVar[str] = "once smooth (Matern 3/2)"
 
-    def profile(self, s: Array) -> tuple[Array, Array]:
+    def profile(self, s: Array) -> Array:
         r = np.sqrt(3.0 * s)
-        decay = np.exp(-r)
-        return (1.0 + r) * decay, -1.5 * decay
+        return np.asarray((1.0 + r) * np.exp(-r))
+
+    def slope(self, s: Array, K: Array) -> Array:
+        return -1.5 * K / (1.0 + np.sqrt(3.0 * s))
 
 
 @dataclass(frozen=True, repr=False)
@@ -167,10 +149,13 @@ class Matern52(Stationary):
 
     _words: ClassVar[str] = "twice smooth (Matern 5/2)"
 
-    def profile(self, s: Array) -> tuple[Array, Array]:
+    def profile(self, s: Array) -> Array:
         r = np.sqrt(5.0 * s)
-        decay = np.exp(-r)
-        return (1.0 + r + r * r / 3.0) * decay, (-5.0 / 6.0) * (1.0 + r) * decay
+        return np.asarray((1.0 + r + r * r / 3.0) * np.exp(-r))
+
+    def slope(self, s: Array, K: Array) -> Array:
+        r = np.sqrt(5.0 * s)
+        return (-5.0 / 6.0) * (1.0 + r) * K / (1.0 + r + r * r / 3.0)
 
 
 def Matern(
@@ -218,24 +203,19 @@ class RationalQuadratic(Stationary):
     _plausible: ClassVar[dict[str, tuple[float, float]]] = {"alpha": (0.0, 1.0)}
     _words: ClassVar[str] = "smooth at several lengths (rational quadratic)"
 
-    def profile(self, s: Array) -> tuple[Array, Array]:
-        q = s / (2.0 * self.alpha)
-        K = np.exp(-self.alpha * np.log1p(q))
-        return K, -0.5 * K / (1.0 + q)
+    def profile(self, s: Array) -> Array:
+        return np.asarray(np.exp(-self.alpha * np.log1p(s / (2.0 * self.alpha))))
 
-    def vjp(self, pairs: Pairs) -> tuple[Array, Pullback]:
-        s = self._distance(pairs)
-        K, slope = self.profile(s)
+    def slope(self, s: Array, K: Array) -> Array:
+        return -0.5 * K / (1.0 + s / (2.0 * self.alpha))
 
-        def pullback(K_bar: Array) -> Array:
-            length_bar = self._length_pullback(pairs, s, K_bar * slope)
-            if self.alpha_bounds == "fixed":
-                return length_bar
-            q = s / (2.0 * self.alpha)
-            alpha_bar = self.alpha * np.vdot(K_bar, K * (q / (1.0 + q) - np.log1p(q)))
-            return np.append(alpha_bar, length_bar)
-
-        return K, pullback
+    def _pull(self, at: Linearised, K_bar: Array, places: bool) -> Adjoints:
+        bars = super()._pull(at, K_bar, places)
+        if not self._is_free("alpha"):
+            return bars
+        q = at.saved / (2.0 * self.alpha)
+        alpha_bar = self.alpha * np.vdot(K_bar, at.K * (q / (1.0 + q) - np.log1p(q)))
+        return bars._replace(theta=np.append(alpha_bar, bars.theta))
 
     def describe(self, feature_names: Sequence[str] | None = None) -> str:
         return f"{super().describe(feature_names)}, alpha {self.alpha:.3g}"

@@ -11,6 +11,7 @@ import numpy as np
 from polyfid.arrays import Array
 from polyfid.inference import Fixed, Report, Scheme, run
 from polyfid.inference.exact import ExactCovariance, Start
+from polyfid.kernels.parameters import Parameters, Tunable
 from polyfid.model.likelihoods import Likelihood
 from polyfid.model.prior import Prior, tiles
 from polyfid.rows import Points
@@ -25,23 +26,15 @@ class Value:
     report: Report
 
 
-class Parametrised:
-    """Templates of a prior and a likelihood; ``theta`` is their free parameters in that order."""
+class Parametrised(Tunable):
+    """Templates of a prior and a likelihood; ``theta`` has their free parameters in that order."""
 
     prior: Prior
     likelihood: Likelihood
 
     @property
-    def theta(self) -> Array:
-        return np.concatenate([self.prior.theta, self.likelihood.theta])
-
-    @property
-    def bounds(self) -> Array:
-        return np.concatenate([self.prior.bounds, self.likelihood.bounds])
-
-    @property
-    def theta_names(self) -> tuple[str, ...]:
-        return self.prior.theta_names + self.likelihood.theta_names
+    def parameters(self) -> Parameters:
+        return Parameters.join([self.prior.parameters, self.likelihood.parameters])
 
     def at(self, theta: Array) -> tuple[Prior, Likelihood]:
         """Prior and likelihood with these parameters."""
@@ -52,8 +45,8 @@ class Parametrised:
 class Evidence(Parametrised):
     """log Z as a function of theta: the prior's parameters, then the likelihood's.
 
-    Evaluations that follow each other start from the posterior of the one before; it is kept in
-    ``warm`` and may be replaced, by None to start from nothing.
+    Each evaluation starts from the posterior of the one before. That is kept in ``warm`` and may
+    be replaced; None starts from the prior.
 
     Parameters
     ----------
@@ -90,16 +83,17 @@ class Evidence(Parametrised):
         """Inference at these parameters."""
         prior, likelihood = self.at(theta)
         covariance = ExactCovariance(prior, self.points, self._tiles, gradient)
-        fixed = run(self.scheme, covariance, likelihood, self.warm, self.tol, self.max_iter)
-        self.warm = fixed.belief
+        fixed = run(
+            self.scheme, covariance, likelihood, self.warm, self.tol, self.max_iter, gradient
+        )
+        self.warm = fixed.belief.start()
         return covariance, likelihood, fixed
 
     def __call__(self, theta: Array, gradient: bool = True) -> Value:
         covariance, likelihood, fixed = self.fixed(np.asarray(theta, dtype=float), gradient)
         if not gradient:
             return Value(fixed.log_z, np.empty(0), fixed.report)
-        belief = fixed.belief
-        implicit = self.scheme.implicit(belief, fixed.seen)
-        prior_bar = covariance.pullback(belief, implicit)
-        likelihood_bar = self.scheme.theta_pullback(belief, likelihood)
+        belief = fixed.belief.inverted()
+        prior_bar = covariance.pull(belief, self.scheme.implicit(belief, fixed.labels))
+        likelihood_bar = self.scheme.pull_likelihood(belief, likelihood)
         return Value(fixed.log_z, np.concatenate([prior_bar, likelihood_bar]), fixed.report)

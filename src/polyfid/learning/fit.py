@@ -20,7 +20,6 @@ from polyfid.inference.inducing import Inducing
 from polyfid.inference.linalg import suitable_threads
 from polyfid.inference.selection import choose
 from polyfid.inference.sparse_belief import SparseBelief
-from polyfid.inference.sparse_loop import SparseFixed
 from polyfid.inference.sparse_posterior import SparsePosterior
 from polyfid.learning.climb import Optimum, maximise
 from polyfid.learning.evidence import Evidence
@@ -29,7 +28,7 @@ from polyfid.learning.options import Options, Target
 from polyfid.learning.plan import N_TUNING_EXACT
 from polyfid.learning.progress import Callback, Progress
 from polyfid.learning.search import learn
-from polyfid.learning.sparse_evidence import MovableEvidence, SparseEvidence
+from polyfid.learning.sparse_evidence import MovableEvidence, SparseEvidence, SparseFixed
 from polyfid.learning.tune import infer, make_hyperprior, make_prior, tune
 from polyfid.model.features import AsGiven, FeatureMap, Standardised
 from polyfid.model.likelihoods import Likelihood
@@ -210,7 +209,7 @@ class _SparseModel:
     def member(self, belief: SparseBelief, fixed: SparseFixed | None) -> Member:
         """The fit with a belief; ``fixed`` is the last pass over all rows, if there was one."""
         if fixed is None:
-            report = Report(False, 0, np.inf, "not converged: no pass over all rows was made")
+            report = Report("under way", 0, np.inf)
             bound, n_rows = np.nan, len(self.rows.points)
         else:
             report, bound, n_rows = fixed.report, fixed.bound, fixed.sums.n_rows

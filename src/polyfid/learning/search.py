@@ -189,7 +189,7 @@ def weigh(on: Comparison, candidate: Candidate, near: BinaryFit | None = None) -
             return candidate
     log_prior, _ = hyperprior(optimum.theta)
     log_z = fit.log_evidence
-    if not fit.inference.converged or log_z > 0.0:  # then it means nothing
+    if not fit.inference.converged:  # then it means nothing
         log_z = optimum.objective - log_prior
     return replace(candidate, fit=fit, log_evidence=log_z + log_prior + occam)
 
@@ -244,10 +244,13 @@ def _infer(
     evidence = evidence.with_scheme(SCHEMES[options.inference])
     evidence.tol = evidence.tol if tol is None else tol
     evidence.warm = near.posterior if near else None  # type: ignore[assignment]
-    fit = infer(evidence, optimum)
-    if options.may_choose and not (fit.inference.converged and fit.log_evidence <= 0.0):
+    try:
+        fit = infer(evidence, optimum)
+    except NotPositiveDefinite:
+        if not options.may_choose:
+            raise
         return infer(laplace, optimum)
-    return fit
+    return infer(laplace, optimum) if options.may_choose and not fit.inference.converged else fit
 
 
 def _by_height(climbed: Iterable[Candidate]) -> list[Candidate]:
@@ -289,7 +292,7 @@ def translate(start: Candidate, evidence: Evidence, hyperprior: HyperPrior) -> A
 
 def _names(prior: Prior) -> tuple[str, ...]:
     """Names of parameters with processes by number, which priors of different kinds share."""
-    return prior.mixing_names + tuple(
+    return prior.mixing.names + tuple(
         f"{s}.{name}" for s, kernel in enumerate(prior.kernels) for name in kernel.theta_names
     )
 

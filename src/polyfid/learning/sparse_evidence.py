@@ -8,54 +8,58 @@ from dataclasses import dataclass
 import numpy as np
 
 from polyfid.arrays import Array
-from polyfid.inference import SCHEMES
-from polyfid.inference.gradient import GradientSums, GradientView, block_gradient, process_gradients
-from polyfid.inference.inducing import Basis, Inducing, MovableBasis
-from polyfid.inference.passes import Sums, View, block_sums
+from polyfid.inference import SCHEMES, Report
+from polyfid.inference.inducing import Basis, Inducing
+from polyfid.inference.loop import State, iterate
+from polyfid.inference.passes import (
+    GradientPass,
+    SparseProblem,
+    Sums,
+    SumsPass,
+    process_gradients,
+)
 from polyfid.inference.sparse_belief import SparseBelief
-from polyfid.inference.sparse_loop import SparseFixed, run
+from polyfid.kernels.parameters import Parameters
 from polyfid.learning.evidence import Parametrised, Value
-from polyfid.model.likelihoods import Likelihood
 from polyfid.model.prior import Prior
 from polyfid.rows import Points
-from polyfid.rows.source import View as RowsView
+from polyfid.rows.source import View
 
 
 @dataclass(frozen=True)
-class ValuePass:
-    """A block's sums at some parameters of the likelihood. Can be sent to another process."""
+class SparseFixed:
+    """A fixed point, or the last state that was reached.
 
-    view: View
-    theta: Array
+    Parameters
+    ----------
+    belief : of the inducing variables.
+    sums : over the rows, under the belief.
+    bound : on the log evidence.
+    report : how the loop went; it has the bound of every pass.
+    """
 
-    def __call__(self, points: Points, likelihood: Likelihood) -> Sums:
-        return block_sums(self.view, points, likelihood.with_theta(self.theta))
+    belief: SparseBelief
+    sums: Sums
+    bound: float
+    report: Report
 
-
-@dataclass(frozen=True)
-class GradientPass:
-    """A block's part in the gradient. Can be sent to another process."""
-
-    view: GradientView
-    theta: Array
-
-    def __call__(self, points: Points, likelihood: Likelihood) -> GradientSums:
-        return block_gradient(self.view, points, likelihood.with_theta(self.theta))
+    @classmethod
+    def of(cls, state: State[SparseBelief], report: Report) -> SparseFixed:
+        return cls(state.belief, state.labels, state.merit, report)
 
 
 class SparseEvidence(Parametrised):
     """The bound as a function of theta: the prior's parameters, then the likelihood's.
 
-    It takes the place of `Evidence` for many rows. Evaluations that follow each other
-    start from the belief of the one before; it is kept in ``warm`` and may be replaced,
-    by None to start from nothing.
+    It takes the place of `Evidence` for many rows. Each evaluation starts from the belief of the
+    one before. That is kept in ``warm`` and may be replaced; None starts from the prior.
 
     Parameters
     ----------
     prior : template, whose free parameters make ``theta`` with those of the rows' likelihood.
     rows : the labelled rows.
     inducing : points of the processes; they stay where they are while theta moves.
-    tol, max_iter : of the inner loop; see `polyfid.inference.sparse_loop.run`.
+    tol, max_iter : of the inner loop; see `polyfid.inference.loop.iterate`.
 
     Examples
     --------
@@ -76,7 +80,7 @@ class SparseEvidence(Parametrised):
     def __init__(
         self,
         prior: Prior,
-        rows: RowsView,
+        rows: View,
         inducing: Inducing,
         tol: float = 1e-4,
         max_iter: int = 100,
@@ -85,7 +89,7 @@ class SparseEvidence(Parametrised):
         self.rows, self.inducing = rows, inducing
         self.tol, self.max_iter = tol, max_iter
         self.warm: SparseBelief | None = None
-        #: Told of every pass.
+        #: Called after every pass.
         self.watch: Callable[[SparseFixed], None] | None = None
 
     @property
@@ -97,11 +101,16 @@ class SparseEvidence(Parametrised):
         """Inference at these parameters."""
         basis, labels = self._basis(theta), self._label_theta(theta)
 
-        def look(belief: SparseBelief) -> Sums:
-            return self.rows.reduce(ValuePass(View(basis, belief), labels))
+        def sums(belief: SparseBelief) -> Sums:
+            total: Sums = self.rows.reduce(SumsPass(basis, belief, labels))
+            return total
+
+        def watch(state: State[SparseBelief], report: Report) -> None:
+            if self.watch is not None:
+                self.watch(SparseFixed.of(state, report))
 
         start = SparseBelief.prior(basis.total) if self.warm is None else self.warm
-        fixed = run(look, start, self.tol, self.max_iter, self.watch)
+        fixed = SparseFixed.of(*iterate(SparseProblem(sums, start), self.tol, self.max_iter, watch))
         self.warm = fixed.belief
         return basis, fixed
 
@@ -110,10 +119,14 @@ class SparseEvidence(Parametrised):
         basis, fixed = self.fixed(theta)
         if not gradient:
             return Value(fixed.bound, np.empty(0), fixed.report)
-        view = GradientView(basis, fixed.belief)
-        sums = self.rows.reduce(GradientPass(view, self._label_theta(theta)))
-        bars = process_gradients(basis, fixed.belief, fixed.sums, sums)
-        return Value(fixed.bound, self._gradient(basis, sums, bars), fixed.report)
+        adjoints = self.rows.reduce(GradientPass(basis, fixed.belief, self._label_theta(theta)))
+        bars = process_gradients(basis, fixed.belief, fixed.sums, adjoints)
+        cuts = [len(kernel.theta) for kernel in self.prior.kernels]
+        hyper = [bar[:cut] for bar, cut in zip(bars, cuts, strict=True)]
+        places = [bar[cut:] for bar, cut in zip(bars, cuts, strict=True)]
+        mixing = basis.prior.pull_loadings(adjoints.A_bar)
+        slope = np.concatenate([mixing, *hyper, adjoints.likelihood_bar, *places])
+        return Value(fixed.bound, slope, fixed.report)
 
     def _basis(self, theta: Array) -> Basis:
         return Basis(self.prior.with_theta(theta[: len(self.prior.theta)]), self.inducing)
@@ -122,54 +135,29 @@ class SparseEvidence(Parametrised):
         start = len(self.prior.theta)
         return theta[start : start + len(self.likelihood.theta)]
 
-    def _gradient(self, basis: Basis, sums: GradientSums, bars: list[Array]) -> Array:
-        mixing_bar = basis.prior.loadings_pullback(sums.A_bar)
-        return np.concatenate([mixing_bar, *bars, sums.likelihood_bar])
-
 
 class MovableEvidence(SparseEvidence):
-    """The bound as a function of hyper-parameters and of where the inducing points are.
+    """The bound as a function of hyper-parameters and of the places of the inducing points.
 
     ``theta`` is that of `SparseEvidence`, and then the coordinates of all points, row by row.
-    Columns that a kernel only compares for equality, such as categories, have no slope, and points
-    stay in them where they are.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from polyfid.kernels import RBF
-    >>> from polyfid.model.likelihoods import Logit
-    >>> from polyfid.model.prior import Autoregressive
-    >>> from polyfid.rows.source import LabelledPoints
-    >>> points = Points(np.arange(4.0)[:, None], np.zeros(4, dtype=int))
-    >>> rows = LabelledPoints(points, Logit(np.array([-1.0, -1.0, 1.0, 1.0]), np.ones(4)))
-    >>> evidence = MovableEvidence(Autoregressive((RBF(),)), rows, Inducing((points.x[::3],)))
-    >>> evidence(evidence.theta).gradient.round(2)  # of the length-scale, and of both points
-    array([ 0.07,  0.11, -0.11])
+    Columns that a kernel only compares for equality, such as categories, have zero gradient, and
+    points stay in them where they are.
     """
 
     @property
-    def theta(self) -> Array:
-        return np.concatenate([super().theta, *(z.ravel() for z in self.inducing.z)])
-
-    @property
-    def bounds(self) -> Array:
-        n_places = sum(z.size for z in self.inducing.z)
-        return np.concatenate([super().bounds, np.tile([-np.inf, np.inf], (n_places, 1))])
-
-    @property
-    def theta_names(self) -> tuple[str, ...]:
-        places = (
-            f"z[{s}][{i}, {c}]"
+    def parameters(self) -> Parameters:
+        places = [
+            Parameters.of(
+                (f"z[{s}][{i}, {c}]" for i, c in np.ndindex(*z.shape)), z.ravel(), (-np.inf, np.inf)
+            )
             for s, z in enumerate(self.inducing.z)
-            for i, c in np.ndindex(*z.shape)
-        )
-        return (*super().theta_names, *places)
+        ]
+        return Parameters.join([super().parameters, *places])
 
     @property
     def n_hyper(self) -> int:
-        """Entries of theta that are no coordinates."""
-        return len(super().theta)
+        """Entries of theta that are hyper-parameters; the others are coordinates."""
+        return len(super().parameters.values)
 
     def inducing_at(self, theta: Array) -> Inducing:
         """The points with the coordinates that theta has."""
@@ -179,9 +167,4 @@ class MovableEvidence(SparseEvidence):
 
     def _basis(self, theta: Array) -> Basis:
         prior = self.prior.with_theta(theta[: len(self.prior.theta)])
-        return MovableBasis(prior, self.inducing_at(theta))
-
-    def _gradient(self, basis: Basis, sums: GradientSums, bars: list[Array]) -> Array:
-        cuts = [len(kernel.theta) for kernel in self.prior.kernels]
-        hyper = super()._gradient(basis, sums, [b[:n] for b, n in zip(bars, cuts, strict=True)])
-        return np.concatenate([hyper, *(b[n:] for b, n in zip(bars, cuts, strict=True))])
+        return Basis(prior, self.inducing_at(theta), places=True)

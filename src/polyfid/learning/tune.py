@@ -63,7 +63,7 @@ def starting_points(
     """
     prior = evidence.prior
     given = evidence.theta
-    n_mixing = len(prior.mixing_theta)
+    n_mixing = len(prior.mixing.values)
     typical = hyperprior.mean.copy()
     typical[:n_mixing] = given[:n_mixing]
     typical = np.where(hyperprior.known, typical, given)

@@ -6,6 +6,7 @@ A map is learnt from training rows, never from labels, and then applied to any r
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -23,7 +24,7 @@ class FeatureMap(ABC):
     @classmethod
     @abstractmethod
     def of(cls, x: Array, weight: Array) -> Self | None:
-        """The map that these rows, counted by weight, call for; None where there is no sense in it.
+        """The map learnt from rows, counted by weight; None where it makes no sense for them.
 
         Parameters
         ----------
@@ -79,7 +80,7 @@ class Ranked(FeatureMap):
     """Every column replaced by its rank among the training rows, then standardised.
 
     A monotone warp that tames skewed columns. Between training values it interpolates, beyond them
-    it stays at the last rank.
+    it goes on along a line: one range of the values further is one range of the ranks further.
 
     Examples
     --------
@@ -111,10 +112,17 @@ class Ranked(FeatureMap):
         return self.scale(_interpolate(x, self.knots))
 
 
-def _interpolate(
-    x: Array, knots: tuple[tuple[Array, Array], ...] | list[tuple[Array, Array]]
-) -> Array:
-    return np.stack([np.interp(c, *k) for c, k in zip(x.T, knots, strict=True)], axis=1)
+def _interpolate(x: Array, knots: Sequence[tuple[Array, Array]]) -> Array:
+    return np.stack([_rank(c, *k) for c, k in zip(x.T, knots, strict=True)], axis=1)
+
+
+def _rank(column: Array, values: Array, ranks: Array) -> Array:
+    inside = np.interp(column, values, ranks)
+    if len(values) == 1:
+        return inside
+    with np.errstate(over="ignore"):  # ranges of the largest numbers that there are
+        beyond = (column - np.clip(column, values[0], values[-1])) / (values[-1] - values[0])
+    return np.asarray(inside + beyond * (ranks[-1] - ranks[0]))
 
 
 @dataclass(frozen=True)

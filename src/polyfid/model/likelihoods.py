@@ -7,15 +7,16 @@ and log-moments of a Gaussian times one label (EP).
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, log_expit
+from scipy.special import expit, log_expit, logit
 
 from polyfid.arrays import Array
+from polyfid.kernels.parameters import Parameters, Tunable
 from polyfid.model.logistic import Tilted, sigmoid_moments, tilted_sigmoid
 
 
@@ -36,7 +37,7 @@ class Expectations(NamedTuple):
     second: Array
 
 
-class Likelihood(ABC):
+class Likelihood(Tunable):
     """Labels, and how probable they are given latent values."""
 
     #: Multiplicity of every row, (n,).
@@ -65,16 +66,8 @@ class Likelihood(ABC):
         return replace(self, weight=self.weight * factor)  # type: ignore[type-var]
 
     @property
-    def theta(self) -> Array:
-        return np.empty(0)
-
-    @property
-    def bounds(self) -> Array:
-        return np.empty((0, 2))
-
-    @property
-    def theta_names(self) -> tuple[str, ...]:
-        return ()
+    def parameters(self) -> Parameters:
+        return Parameters.join([])
 
     def with_theta(self, theta: Array) -> Self:
         return self
@@ -136,7 +129,7 @@ class Logit(Likelihood):
 class NoisyLogit(Likelihood):
     """Labels that passed through a channel: p(y_i | f) = a_i sigmoid(f) + b_i (1 - sigmoid(f)).
 
-    a_i and b_i are the probabilities of the label seen when the true one is positive or negative.
+    a_i and b_i are the probabilities of the given label when the true one is positive or negative.
     They come from rates of the group of the row, a level or an annotator: with sensitivity s and
     specificity c of the group, a = s and b = 1 - c for a positive label, a = 1 - s and b = c for
     a negative one. Not log-concave, so Laplace is not offered.
@@ -199,6 +192,12 @@ class NoisyLogit(Likelihood):
         positive = self.y > 0
         return np.where(positive, s, 1.0 - s), np.where(positive, 1.0 - c, c)
 
+    @property
+    def _log_rates(self) -> tuple[Array, Array]:
+        """Logarithms of a_i and b_i, of the least positive number in the place of zero."""
+        a, b = (np.log(np.maximum(rate, np.finfo(float).tiny)) for rate in self.rates)
+        return a, b
+
     def derivatives(self, f: Array) -> Derivatives:
         raise ValueError(
             "label noise makes the likelihood non-concave, which Laplace does not support; "
@@ -208,9 +207,8 @@ class NoisyLogit(Likelihood):
     def expectations(self, mean: Array, variance: Array) -> Expectations:
         # b + (a - b) sigmoid(f) = (b + a e^f) / (1 + e^f), and both logarithms are softplus:
         # l = log b + softplus(f + log(a/b)) - softplus(f); with b = 0, l = log a + log sigmoid(f).
-        a, b = self.rates
-        tiny = np.finfo(float).tiny
-        log_a, log_b = np.log(np.maximum(a, tiny)), np.log(np.maximum(b, tiny))
+        a, _ = self.rates
+        log_a, log_b = self._log_rates
         plain = sigmoid_moments(mean, variance)
         shifted = sigmoid_moments(mean + log_a - log_b, variance)
         # softplus(f) = f - log sigmoid(f)
@@ -240,25 +238,17 @@ class NoisyLogit(Likelihood):
         return Tilted(log_z, first, second - first**2)
 
     @property
-    def theta(self) -> Array:
-        rates = [self.sensitivity[self.free]]
-        if not self.symmetric:
-            rates.append(self.specificity[self.free])
-        rate = np.clip(np.concatenate(rates), 1e-6, 1.0 - 1e-6)
-        return np.asarray(np.log(rate) - np.log1p(-rate))
-
-    @property
-    def bounds(self) -> Array:
-        # Symmetric rates stay above one half: a channel that flips most labels mirrors the model.
-        low = np.log(0.5 / 0.5) if self.symmetric else -5.0
-        return np.tile([low, 7.0], (len(self.theta), 1))
-
-    @property
-    def theta_names(self) -> tuple[str, ...]:
-        groups = np.nonzero(self.free)[0]
+    def parameters(self) -> Parameters:
+        groups = np.flatnonzero(self.free)
         if self.symmetric:
-            return tuple(f"reliability[{g}]" for g in groups)
-        return tuple(f"{n}[{g}]" for n in ("sensitivity", "specificity") for g in groups)
+            names = [f"reliability[{g}]" for g in groups]
+            rates = self.sensitivity[groups]
+        else:
+            names = [f"{n}[{g}]" for n in ("sensitivity", "specificity") for g in groups]
+            rates = np.concatenate([self.sensitivity[groups], self.specificity[groups]])
+        # Symmetric rates stay above one half: a channel that flips most labels mirrors the model.
+        low = 0.0 if self.symmetric else -5.0
+        return Parameters.of(names, logit(np.clip(rates, 1e-6, 1.0 - 1e-6)), (low, 7.0))
 
     def with_theta(self, theta: Array) -> Self:
         if not self.free.any():
@@ -272,9 +262,8 @@ class NoisyLogit(Likelihood):
     def expectations_pullback(self, mean: Array, variance: Array) -> Array:
         # dl/da = sigmoid(f + log(a/b)) / a and dl/db = (1 - the same) / b.
         a, b = self.rates
-        tiny = np.finfo(float).tiny
-        shift = np.log(np.maximum(a, tiny)) - np.log(np.maximum(b, tiny))
-        up = sigmoid_moments(mean + shift, variance).sigmoid
+        log_a, log_b = self._log_rates
+        up = sigmoid_moments(mean + log_a - log_b, variance).sigmoid
         with np.errstate(divide="ignore", invalid="ignore"):
             a_bar = np.where(a > 0, up / a, 0.0)
             b_bar = np.where(b > 0, (1.0 - up) / b, 0.0)

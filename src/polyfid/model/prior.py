@@ -7,7 +7,7 @@ A prior says how its parameters make the loadings A; the rest is common to all.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
@@ -17,14 +17,11 @@ from numpy.typing import NDArray
 
 from polyfid.arrays import Array
 from polyfid.kernels import Kernel, Pairs
-from polyfid.kernels.base import Pullback
+from polyfid.kernels.contract import Linearised
 from polyfid.kernels.hyperprior import HyperPrior
-from polyfid.model.cross import CrossCovariance
+from polyfid.kernels.pairs import PairsWithin, PassingPairs, PointSet
+from polyfid.kernels.parameters import Parameters, Tunable
 from polyfid.rows import Points
-
-#: Turns the adjoint of K, handed out by tiles, into the adjoint of theta. Entries of a tile off
-#: the diagonal of K stand for two of K, those below it within a tile are zero.
-PriorPullback = Callable[[Callable[["Tile"], Array]], Array]
 
 #: Elements of a tile of the covariance matrix: small enough to stay in a core's cache.
 TILE_ELEMENTS = 32768
@@ -32,7 +29,7 @@ TILE_ELEMENTS = 32768
 
 @dataclass(frozen=True)
 class Tile:
-    """A rectangle of the upper triangle of a covariance matrix, with one level a side."""
+    """A rectangle of the upper triangle of a covariance matrix, of one level on each side."""
 
     rows: slice
     cols: slice
@@ -43,9 +40,8 @@ class Tile:
 
 def tiles(points: Points) -> list[Tile]:
     """Cut the upper triangle of the covariance of sorted points into tiles."""
-    n = len(points)
-    height = int(np.clip(TILE_ELEMENTS // max(n, 1), 16, 256))
-    segments = points.segments()
+    height = int(np.clip(TILE_ELEMENTS // max(len(points), 1), 16, 256))
+    segments, shared = points.segments(), PointSet(points.x)
     result = []
     for t, of_level in segments:
         count = -(-(of_level.stop - of_level.start) // height)
@@ -53,14 +49,13 @@ def tiles(points: Points) -> list[Tile]:
         for rows in map(slice, edges[:-1], edges[1:]):
             for u, cols_of_level in segments:
                 cols = slice(max(cols_of_level.start, rows.start), cols_of_level.stop)
-                if cols.start >= cols.stop:
-                    continue
-                pairs = Pairs(points.x[rows], points.x[cols], rows.start - cols.start)
-                result.append(Tile(rows, cols, (t, u), pairs, cols.start == rows.start))
+                if cols.start < cols.stop:
+                    pairs = PairsWithin(shared, rows, cols)
+                    result.append(Tile(rows, cols, (t, u), pairs, cols.start == rows.start))
     return result
 
 
-class Prior(ABC):
+class Prior(Tunable):
     """Kernels of the latent processes and the loadings that mix them into levels."""
 
     kernels: tuple[Kernel, ...]
@@ -77,35 +72,25 @@ class Prior(ABC):
 
     @property
     @abstractmethod
-    def mixing_theta(self) -> Array:
+    def mixing(self) -> Parameters:
         """Free parameters of the loadings."""
 
     @abstractmethod
-    def with_mixing_theta(self, theta: Array) -> Self:
+    def with_mixing(self, theta: Array) -> Self:
         """The same prior with other loadings."""
-
-    @property
-    @abstractmethod
-    def mixing_bounds(self) -> Array:
-        """Bounds of ``mixing_theta``."""
-
-    @property
-    @abstractmethod
-    def mixing_names(self) -> tuple[str, ...]:
-        """Names of ``mixing_theta``."""
 
     @abstractmethod
     def mixing_prior(self) -> HyperPrior:
-        """What is plausible for ``mixing_theta``."""
+        """What is plausible for the parameters of the loadings."""
 
     @property
     def mirrors(self) -> range:
-        """Entries of ``mixing_theta`` whose sign separates modes of the evidence."""
+        """Entries of ``theta`` whose sign separates modes of the evidence."""
         return range(0)
 
     @abstractmethod
-    def loadings_pullback(self, A_bar: Array) -> Array:
-        """Adjoint of ``mixing_theta`` from the adjoint of the loadings."""
+    def pull_loadings(self, A_bar: Array) -> Array:
+        """The adjoint of the loadings' parameters from that of the loadings."""
 
     @property
     @abstractmethod
@@ -117,77 +102,44 @@ class Prior(ABC):
         return len(self.loadings)
 
     @property
-    def theta(self) -> Array:
-        return np.concatenate([self.mixing_theta, *(k.theta for k in self.kernels)])
+    def parameters(self) -> Parameters:
+        named = zip(self.process_names, self.kernels, strict=True)
+        return Parameters.join([self.mixing, *(k.parameters.prefixed(name) for name, k in named)])
 
     def with_theta(self, theta: Array) -> Self:
-        start = len(self.mixing_theta)
-        prior = self.with_mixing_theta(theta[:start])
-        kernels = []
-        for kernel in self.kernels:
-            stop = start + len(kernel.theta)
-            kernels.append(kernel.with_theta(theta[start:stop]))
-            start = stop
-        return replace(prior, kernels=tuple(kernels))  # type: ignore[type-var]
+        cuts = np.cumsum([len(self.mixing.values), *(len(k.theta) for k in self.kernels)])
+        mixing, *parts = np.split(theta, cuts[:-1])
+        kernels = (k.with_theta(part) for k, part in zip(self.kernels, parts, strict=True))
+        return replace(self.with_mixing(mixing), kernels=tuple(kernels))  # type: ignore[type-var]
 
-    @property
-    def bounds(self) -> Array:
-        return np.concatenate([self.mixing_bounds, *(k.bounds for k in self.kernels)])
-
-    @property
-    def theta_names(self) -> tuple[str, ...]:
-        return self.mixing_names + tuple(
-            f"{process}.{name}"
-            for process, kernel in zip(self.process_names, self.kernels, strict=True)
-            for name in kernel.theta_names
-        )
-
-    def covariance(self, points: Points, parts: Sequence[Tile]) -> Array:
-        """K of the points, upper triangle valid, (n, n)."""
-        return self._assemble(points, parts, lambda tile, s: self.kernels[s].evaluate(tile.pairs))
-
-    def _assemble(
-        self, points: Points, parts: Sequence[Tile], part: Callable[[Tile, int], Array]
-    ) -> Array:
-        K = np.empty((len(points), len(points)))
-        A, support = self.loadings, self.support
+    def covariance(self, parts: Sequence[Tile]) -> Array:
+        """K of the tiled points, upper triangle valid, (n, n)."""
+        K = _square(parts)
         for tile in parts:
-            t, u = tile.levels
-            target = K[tile.rows, tile.cols]
-            target[...] = 0.0
-            for s in np.nonzero(support[t] & support[u])[0].tolist():
-                target += (A[t, s] * A[u, s]) * part(tile, s)
+            values = {s: self.kernels[s].evaluate(tile.pairs) for s in self._processes(tile)}
+            self._fill(K[tile.rows, tile.cols], tile, values)
         return K
 
-    def vjp(self, points: Points, parts: Sequence[Tile]) -> tuple[Array, PriorPullback]:
-        """K as `covariance` gives it, and the pullback from its adjoint to that of ``theta``."""
-        kept: dict[tuple[int, int, int], tuple[Array, Pullback]] = {}
+    def linearise(self, parts: Sequence[Tile]) -> LinearisedPrior:
+        """`covariance`, with its derivatives."""
+        K, kept = _square(parts), []
+        for tile in parts:
+            own = {s: self.kernels[s].linearise(tile.pairs) for s in self._processes(tile)}
+            self._fill(K[tile.rows, tile.cols], tile, {s: at.K for s, at in own.items()})
+            kept.append((tile, own))
+        return LinearisedPrior(K, self, kept)
 
-        def part(tile: Tile, s: int) -> Array:
-            kept[tile.rows.start, tile.cols.start, s] = value = self.kernels[s].vjp(tile.pairs)
-            return value[0]
+    def _processes(self, tile: Tile) -> list[int]:
+        """The processes that both levels of a tile have in common."""
+        t, u = tile.levels
+        common: list[int] = np.flatnonzero(self.support[t] & self.support[u]).tolist()
+        return common
 
-        K = self._assemble(points, parts, part)
-
-        def pullback(adjoint: Callable[[Tile], Array]) -> Array:
-            A = self.loadings
-            A_bar = np.zeros_like(A)
-            kernel_bars = [np.zeros(len(k.theta)) for k in self.kernels]
-            for tile in parts:
-                t, u = tile.levels
-                K_bar = adjoint(tile)
-                for s, bar in enumerate(kernel_bars):
-                    if (key := (tile.rows.start, tile.cols.start, s)) not in kept:
-                        continue
-                    k, pull = kept[key]
-                    bar += A[t, s] * A[u, s] * pull(K_bar)
-                    if len(A) > 1:
-                        inner = np.vdot(K_bar, np.broadcast_to(k, K_bar.shape))
-                        A_bar[t, s] += inner * A[u, s]
-                        A_bar[u, s] += inner * A[t, s]
-            return np.concatenate([self.loadings_pullback(A_bar), *kernel_bars])
-
-        return K, pullback
+    def _fill(self, target: Array, tile: Tile, values: dict[int, Array]) -> None:
+        (t, u), A = tile.levels, self.loadings
+        target[...] = 0.0
+        for s, k in values.items():
+            target += (A[t, s] * A[u, s]) * k
 
     def cross_covariance(self, a: Points, b: Points) -> Array:
         """Covariance of the latent values at two sets of points, (len(a), len(b))."""
@@ -196,17 +148,118 @@ class Prior(ABC):
             K[rows] = towards(a.x[rows], t)
         return K
 
+    def joint_covariance(self, points: Points) -> Array:
+        """Covariance of the latent values at the points, (n, n), noise of its rows included."""
+        K = self.cross_covariance(points, points)
+        K.flat[:: len(K) + 1] = self.diagonal(points)
+        return K
+
     def towards(self, points: Points) -> CrossCovariance:
-        """The covariance of any latent values with those at the points, for use time and again."""
+        """The covariance of any latent values with those at the points, for repeated use."""
         return CrossCovariance(self.kernels, self.loadings, points)
 
     def diagonal(self, points: Points) -> Array:
         """Prior variance of the latent values, (n,)."""
         squares = np.square(self.loadings)[points.level]
-        total = np.zeros(len(points))
-        for s, kernel in enumerate(self.kernels):
-            total += squares[:, s] * kernel.diagonal(points.x)
-        return total
+        variances = np.stack([kernel.diagonal(points.x) for kernel in self.kernels], axis=1)
+        return np.einsum("is,is->i", squares, variances)
+
+
+def _square(parts: Sequence[Tile]) -> Array:
+    n = max((tile.rows.stop for tile in parts), default=0)
+    return np.empty((n, n))
+
+
+@dataclass(frozen=True)
+class LinearisedPrior:
+    """The covariance of tiled points, upper triangle valid, and its derivatives tile by tile."""
+
+    K: Array
+    prior: Prior
+    parts: list[tuple[Tile, dict[int, Linearised]]]
+
+    def pull(self, adjoint: Callable[[Tile], Array]) -> Array:
+        """The adjoint of ``theta`` from that of K, which ``adjoint`` gives for one tile.
+
+        Entries of a tile off the diagonal of K stand for two of K; those below it are zero.
+        """
+        prior = self.prior
+        A, A_bar = prior.loadings, np.zeros_like(prior.loadings)
+        kernel_bars = [np.zeros(len(k.theta)) for k in prior.kernels]
+        for tile, own in self.parts:
+            t, u = tile.levels
+            K_bar = adjoint(tile)
+            for s, at in own.items():
+                kernel_bars[s] += A[t, s] * A[u, s] * at.pull(K_bar).theta
+                if len(A) > 1:
+                    inner = np.vdot(K_bar, at.K)
+                    A_bar[t, s] += inner * A[u, s]
+                    A_bar[u, s] += inner * A[t, s]
+        return np.concatenate([prior.pull_loadings(A_bar), *kernel_bars])
+
+
+@dataclass(frozen=True)
+class _Run:
+    """Neighbouring columns of a cross-covariance whose levels load on one latent process."""
+
+    process: int
+    columns: slice
+    loadings: Array
+    points: PointSet
+
+
+class CrossCovariance:
+    """cov(f_t(x), f_u(z)) = sum_s A[t, s] A[u, s] k_s(x, z) for fixed z, each at its level u.
+
+    What depends on the fixed points alone is computed once.
+
+    Parameters
+    ----------
+    kernels : one kernel per latent process.
+    loadings : A, (n_levels, n_processes).
+    points : the fixed points, (n,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyfid.rows import Points
+    >>> from polyfid.kernels import RBF, Constant
+    >>> points = Points(np.array([[0.0], [1.0]]), np.array([0, 1]))
+    >>> covariance = CrossCovariance((RBF(), Constant(2.0)), np.array([[1, 0], [3, 1]]), points)
+    >>> covariance(np.array([[1.0]]), 1).round(3)
+    array([[ 1.82, 11.  ]])
+    """
+
+    def __init__(self, kernels: Sequence[Kernel], loadings: Array, points: Points) -> None:
+        self._kernels, self._loadings, self._n = tuple(kernels), loadings, len(points)
+        own = loadings[points.level]  # (n, n_processes)
+        self._runs = [
+            _Run(s, run, own[run, s], PointSet(points.x[run]))
+            for s in range(len(self._kernels))
+            for run in _slices(own[:, s] != 0.0)
+        ]
+
+    def __call__(self, x: Array, level: int) -> Array:
+        """Covariance of the points ``x``, all at one level, with the fixed ones, (len(x), n)."""
+        K: Array | None = None
+        for run in self._runs:
+            loading = self._loadings[level, run.process]
+            if loading == 0.0:
+                continue
+            k = self._kernels[run.process].evaluate(PassingPairs(x, run.points))
+            k = np.multiply(k, loading * run.loadings, out=k if k.flags.writeable else None)
+            if K is None and k.shape[1] == self._n:
+                K = k
+                continue
+            K = np.zeros((len(x), self._n)) if K is None else K
+            K[:, run.columns] += k
+        return np.zeros((len(x), self._n)) if K is None else K
+
+
+def _slices(chosen: NDArray[np.bool_]) -> list[slice]:
+    """Where it is true, as slices."""
+    edges = np.flatnonzero(np.diff(chosen, prepend=False, append=False)).tolist()
+    return [slice(a, b) for a, b in zip(edges[::2], edges[1::2], strict=True)]
 
 
 @dataclass(frozen=True)
@@ -215,8 +268,8 @@ class Autoregressive(Prior):
 
     Parameters
     ----------
-    kernels : one kernel a level, that of f_0 first, then those of the corrections delta_t.
-    rho : one coefficient a step, (n_levels - 1,).
+    kernels : one kernel per level, that of f_0 first, then those of the corrections delta_t.
+    rho : one coefficient per step, (n_levels - 1,).
     rho_bounds : (low, high) or "fixed".
     rho_prior : mean and standard deviation of what is plausible for rho.
 
@@ -254,38 +307,26 @@ class Autoregressive(Prior):
 
     @property
     def support(self) -> NDArray[np.bool_]:
-        n = len(self.kernels)
-        return np.tri(n, dtype=bool)
+        return np.tri(len(self.kernels), dtype=bool)
 
     @property
-    def mixing_theta(self) -> Array:
-        return np.empty(0) if self.rho_bounds == "fixed" else np.array(self.rho, dtype=float)
+    def mixing(self) -> Parameters:
+        names = (f"rho[{t}]" for t in range(1, len(self.kernels)))
+        return Parameters.of(names, np.array(self.rho, dtype=float), self.rho_bounds)
 
-    def with_mixing_theta(self, theta: Array) -> Self:
+    def with_mixing(self, theta: Array) -> Self:
         return self if self.rho_bounds == "fixed" else replace(self, rho=tuple(theta.tolist()))
 
-    @property
-    def mixing_bounds(self) -> Array:
-        if isinstance(self.rho_bounds, str):
-            return np.empty((0, 2))
-        return np.array([self.rho_bounds] * len(self.rho), dtype=float).reshape(-1, 2)
-
-    @property
-    def mixing_names(self) -> tuple[str, ...]:
-        if self.rho_bounds == "fixed":
-            return ()
-        return tuple(f"rho[{t}]" for t in range(1, len(self.kernels)))
-
     def mixing_prior(self) -> HyperPrior:
-        n = len(self.mixing_theta)
+        n = len(self.mixing.values)
         mean, sd = self.rho_prior
         return HyperPrior.independent([mean] * n, [sd] * n)
 
     @property
     def mirrors(self) -> range:
-        return range(len(self.mixing_theta))
+        return range(len(self.mixing.values))
 
-    def loadings_pullback(self, A_bar: Array) -> Array:
+    def pull_loadings(self, A_bar: Array) -> Array:
         if self.rho_bounds == "fixed":
             return np.empty(0)
         # A[t] = rho_t A[t-1] + e_t, run backwards.
@@ -307,7 +348,7 @@ class Coregional(Prior):
 
     Parameters
     ----------
-    kernels : one kernel a latent process, Q in all.
+    kernels : one kernel per latent process, Q in all.
     weights : loadings, (n_levels, Q).
     weight_bounds : (low, high) or "fixed".
 
@@ -327,7 +368,7 @@ class Coregional(Prior):
         A = np.asarray(self.weights, dtype=float)
         if A.ndim != 2 or A.shape[1] != len(self.kernels):
             raise ValueError(
-                f"weights must be (n_levels, {len(self.kernels)}), one column a kernel; "
+                f"weights must be (n_levels, {len(self.kernels)}), one column per kernel; "
                 f"got shape {A.shape}"
             )
         object.__setattr__(self, "weights", tuple(tuple(row) for row in A.tolist()))
@@ -341,33 +382,22 @@ class Coregional(Prior):
         return np.ones(self.loadings.shape, dtype=bool)
 
     @property
-    def mixing_theta(self) -> Array:
-        return np.empty(0) if self.weight_bounds == "fixed" else self.loadings.ravel()
+    def mixing(self) -> Parameters:
+        A = self.loadings
+        names = (f"loading[{t},{s}]" for t, s in np.ndindex(*A.shape))
+        return Parameters.of(names, A.ravel(), self.weight_bounds)
 
-    def with_mixing_theta(self, theta: Array) -> Self:
+    def with_mixing(self, theta: Array) -> Self:
         if self.weight_bounds == "fixed":
             return self
         rows = theta.reshape(self.loadings.shape)
         return replace(self, weights=tuple(tuple(row.tolist()) for row in rows))
 
-    @property
-    def mixing_bounds(self) -> Array:
-        if isinstance(self.weight_bounds, str):
-            return np.empty((0, 2))
-        return np.array([self.weight_bounds] * self.loadings.size, dtype=float).reshape(-1, 2)
-
-    @property
-    def mixing_names(self) -> tuple[str, ...]:
-        if self.weight_bounds == "fixed":
-            return ()
-        n, q = self.loadings.shape
-        return tuple(f"loading[{t},{s}]" for t in range(n) for s in range(q))
-
     def mixing_prior(self) -> HyperPrior:
-        n = len(self.mixing_theta)
+        n = len(self.mixing.values)
         return HyperPrior.independent([0.5] * n, [0.75] * n)
 
-    def loadings_pullback(self, A_bar: Array) -> Array:
+    def pull_loadings(self, A_bar: Array) -> Array:
         return np.empty(0) if self.weight_bounds == "fixed" else A_bar.ravel()
 
     @property

@@ -1,0 +1,158 @@
+"""The contract of a kernel.
+
+A kernel is an immutable value. Its positive hyper-parameters are tuned through ``theta``, the
+vector of their logarithms; parameters whose bounds are "fixed" are not in ``theta``.
+`Kernel.evaluate` is all that a prediction calls. `Kernel.linearise` returns the covariance
+together with what its derivatives need, and `Linearised.pull` turns an adjoint of the covariance
+into adjoints of ``theta`` and of the places of the second points. No array with an axis for the
+parameters is ever built.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from polyfid.arrays import Array
+from polyfid.kernels.hyperprior import HyperPrior
+from polyfid.kernels.pairs import Pairs
+from polyfid.kernels.parameters import Tunable
+
+if TYPE_CHECKING:
+    from polyfid.kernels.combine import Product, Sum
+
+
+class Adjoints(NamedTuple):
+    """Adjoints of ``theta``, (p,), and of the second points z, (m, d): no rows if not asked for."""
+
+    theta: Array
+    places: Array
+
+    @classmethod
+    def of_theta(cls, theta_bar: Array, pairs: Pairs, places: bool) -> Adjoints:
+        """For a covariance that does not change when points move a little."""
+        m, d = pairs.z.shape
+        return cls(theta_bar, np.zeros((m if places else 0, d)))
+
+
+@dataclass(frozen=True)
+class Linearised:
+    """A covariance matrix, and what the kernel needs to pull adjoints back through it."""
+
+    K: Array
+    kernel: Kernel
+    pairs: Pairs
+    saved: Any = None
+
+    def pull(self, K_bar: Array, places: bool = False) -> Adjoints:
+        """Adjoints of ``theta`` and, if ``places``, of the second points from that of K, (n, m)."""
+        return self.kernel._pull(self, K_bar, places)
+
+
+class Kernel(Tunable):
+    """A positive semi-definite function of two points.
+
+    ``a + b`` and ``a * b`` combine kernels; a number stands for a `Constant` kernel, and a kernel
+    of scikit-learn for its translation.
+
+    Examples
+    --------
+    >>> from polyfid.kernels import RBF, Linear
+    >>> kernel = 2.0 * RBF(0.5) + Linear()
+    >>> kernel.theta_names
+    ('constant.value', 'rbf.length_scale', 'linear.length_scale')
+    >>> kernel([[0.0], [1.0]]).round(3)
+    array([[2.   , 0.271],
+           [0.271, 3.   ]])
+    """
+
+    __array_ufunc__ = None  # so that np.float64(2.0) * kernel asks the kernel, not numpy
+
+    @abstractmethod
+    def with_theta(self, theta: Array) -> Self:
+        """The same kernel with other values of its free hyper-parameters."""
+
+    @abstractmethod
+    def evaluate(self, pairs: Pairs) -> Array:
+        """Covariance of the pairs, (n, m). It may be read-only where all entries are one number."""
+
+    def linearise(self, pairs: Pairs) -> Linearised:
+        """Covariance of the pairs, with its derivatives."""
+        return Linearised(self.evaluate(pairs), self, pairs)
+
+    @abstractmethod
+    def _pull(self, at: Linearised, K_bar: Array, places: bool) -> Adjoints:
+        """`Linearised.pull` of this kernel."""
+
+    @abstractmethod
+    def diagonal(self, x: Array) -> Array:
+        """k(x_i, x_i), (n,)."""
+
+    @abstractmethod
+    def pull_diagonal(self, x: Array, k_bar: Array) -> Array:
+        """The adjoint of ``theta``, (p,), from that of `diagonal`, (n,)."""
+
+    @abstractmethod
+    def for_features(self, n_features: int) -> Self:
+        """The kernel with one length-scale per feature where ``ard`` says so.
+
+        Raises ValueError where a column that the kernel names does not exist.
+        """
+
+    @abstractmethod
+    def describe(self, feature_names: Sequence[str] | None = None) -> str:
+        """The kernel in words."""
+
+    def weak_prior(self, x: Array) -> HyperPrior:
+        """What is plausible for ``theta``, given the points; flat by default."""
+        return HyperPrior.flat(len(self.theta))
+
+    def __call__(self, X: ArrayLike, Z: ArrayLike | None = None) -> Array:
+        """Covariance matrix of X with Z, or of X with itself."""
+        x = _as_points(X, "X")
+        pairs = Pairs(x, x, 0) if Z is None else Pairs(x, _as_points(Z, "Z"))
+        return np.require(self.for_features(x.shape[1]).evaluate(pairs), requirements="W")
+
+    def __add__(self, other: object) -> Sum:
+        from polyfid.kernels.combine import Sum
+
+        return Sum(self, as_kernel(other))
+
+    def __radd__(self, other: object) -> Sum:
+        return as_kernel(other) + self
+
+    def __mul__(self, other: object) -> Product:
+        from polyfid.kernels.combine import Product
+
+        return Product(self, as_kernel(other))
+
+    def __rmul__(self, other: object) -> Product:
+        return as_kernel(other) * self
+
+
+def as_kernel(value: object) -> Kernel:
+    """The kernel itself, a `Constant` for a positive number, or a translation of scikit-learn's."""
+    if isinstance(value, Kernel):
+        return value
+    if isinstance(value, (int, float, np.integer, np.floating)):
+        from polyfid.kernels.leaf import Constant
+
+        return Constant(float(value))
+    from polyfid.kernels.sklearn import from_sklearn
+
+    return from_sklearn(value)
+
+
+def _as_points(value: ArrayLike, name: str) -> Array:
+    points = np.asarray(value, dtype=float)
+    if points.ndim != 2:
+        raise ValueError(
+            f"{name} must have the shape (rows, features), got {points.shape}; "
+            f"one feature is {name}[:, None]"
+        )
+    return points

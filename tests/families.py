@@ -1,0 +1,267 @@
+"""One table of kernels, priors and likelihoods, and rows to try them on, for all tests."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from scipy.special import expit
+from sklearn.gaussian_process import kernels as sk
+from tolerances import GRADIENT
+
+from polyfid.inference.inducing import Inducing
+from polyfid.kernels import (
+    RBF,
+    Categorical,
+    Constant,
+    Linear,
+    Matern12,
+    Matern32,
+    Matern52,
+    RationalQuadratic,
+    White,
+)
+from polyfid.kernels.sklearn import SklearnKernel
+from polyfid.model.likelihoods import Logit, NoisyLogit
+from polyfid.model.prior import Autoregressive, Coregional
+from polyfid.rows import Points
+from polyfid.rows.source import LabelledPoints
+
+# ------------------------------------------------------------------------- kernels of four columns
+
+FOUR = (0.7, 1.3, 2.1, 0.9)  # length-scales of four columns
+TWO = (0.8, 1.7)
+EACH = ((0.1, 10.0), (0.2, 20.0), (0.3, 30.0), (0.4, 40.0))
+
+
+class Cauchy(sk.StationaryKernelMixin, sk.NormalizedKernelMixin, sk.Kernel):
+    """A kernel as a user of scikit-learn may have written it."""
+
+    def __init__(self, width=1.0, width_bounds=(1e-3, 1e3)):
+        self.width = width
+        self.width_bounds = width_bounds
+
+    @property
+    def hyperparameter_width(self):
+        return sk.Hyperparameter("width", "numeric", self.width_bounds)
+
+    def __call__(self, X, Y=None, eval_gradient=False):
+        other = X if Y is None else Y
+        q = ((X[:, None] - other[None]) ** 2).sum(-1) / self.width**2
+        K = 1.0 / (1.0 + q)
+        return (K, (2.0 * q * K**2)[..., None]) if eval_gradient else K
+
+
+KERNELS = {
+    "constant": Constant(1.7),
+    "constant fixed": Constant(1.7, "fixed"),
+    "white": White(0.3),
+    "white fixed": White(0.3, "fixed"),
+    "rbf": RBF(1.4),
+    "rbf fixed": RBF(1.4, "fixed"),
+    "rbf ard asked for": RBF(1.4, ard=True),
+    "rbf ard free": RBF(FOUR, ard="free"),
+    "rbf columns ard free": RBF(1.4, ard="free", columns=(3, 1)),
+    "rbf ard fixed": RBF(FOUR, "fixed"),
+    "rbf ard bounds per column": RBF(FOUR, EACH),
+    "rbf column": RBF(1.4, columns=(2,)),
+    "rbf columns ard": RBF(TWO, columns=(3, 1)),
+    "matern 1/2": Matern12(1.4),
+    "matern 1/2 ard": Matern12(FOUR),
+    "matern 3/2": Matern32(1.4),
+    "matern 3/2 ard": 1.5 * Matern32(FOUR),
+    "matern 5/2 columns": 1.5 * Matern52(1.4, columns=(0, 1)),
+    "matern 5/2 ard columns": Matern52(TWO, columns=(0, 2)),
+    "rational quadratic": RationalQuadratic(1.4, alpha=0.6),
+    "rational quadratic ard": RationalQuadratic(FOUR, alpha=0.7),
+    "rational quadratic alpha fixed": RationalQuadratic(FOUR, alpha=2.5, alpha_bounds="fixed"),
+    "rational quadratic length fixed": RationalQuadratic(FOUR, "fixed", alpha=2.5),
+    "rational quadratic near rbf": RationalQuadratic(1.4, alpha=1e4),
+    "linear": Linear(1.4),
+    "linear fixed": Linear(1.4, "fixed"),
+    "linear columns": Linear(1.4, columns=(3, 1)),
+    "linear columns ard": Linear(TWO, columns=(3, 1)),
+    "linear ard and bias": Linear(FOUR) + Constant(0.5),
+    "categorical": Categorical(1.4),
+    "categorical ard": 2.0 * Categorical(FOUR),
+    "categorical ard free": Categorical(1.4, ard="free"),
+    "categorical ard fixed": Categorical(FOUR, "fixed"),
+    "categorical columns ard": Categorical(TWO, columns=(2, 3)),
+    "constant + constant": Constant(1.7) + Constant(0.4),
+    "constant * constant": Constant(1.7) * Constant(0.4),
+    "constant * white": 2.0 * White(0.3),
+    "scaled ard": 2.0 * RBF(FOUR),
+    "scaled from the right": RBF(FOUR) * 2.0,
+    "sum": RBF(1.4) + Linear(FOUR),
+    "sum with noise": 1.5 * RBF(1.4) + White(0.3),
+    "product": Matern32(1.4) * Linear(FOUR),
+    "product with noise": RBF(1.4) * White(0.3),
+    "scaled noise": 1.5 * (RBF(1.4) + White(0.4)),
+    "same four times": RBF(1.4) + ((RBF(0.6) + RBF(0.3)) + RBF(0.2)),
+    "partly fixed": Constant(2.0, "fixed") * RBF(1.4) + Constant(0.5) * Linear(1.0, "fixed"),
+    "mixed columns": 2.0 * RBF(TWO, columns=(0, 1)) * Categorical(TWO, columns=(2, 3)),
+    "nested": 2.0 * (RBF(FOUR) * (Linear(1.4) + 0.5) + White(0.1)) + 0.7 * Matern12(1.1),
+    "wrapped periodic": SklearnKernel(sk.ExpSineSquared(1.4, 3.0)),
+    "wrapped, partly fixed": SklearnKernel(sk.ExpSineSquared(1.4, 3.0, periodicity_bounds="fixed")),
+    "wrapped polynomial": SklearnKernel(sk.DotProduct(0.8) ** 2),
+    "wrapped ard": SklearnKernel(sk.RBF(FOUR) ** 2),
+    "wrapped fixed": SklearnKernel(sk.RBF(1.4, "fixed") ** 2),
+    "wrapped noise": 1.5 * SklearnKernel((sk.RBF(1.4) + sk.WhiteKernel(0.3)) ** 2),
+    "wrapped user's": SklearnKernel(Cauchy(1.2)),
+    "wrapped in a sum": 2.0 * SklearnKernel(Cauchy(1.2)) + RBF(FOUR),
+}
+#: For tests of many combinations: every family, without noise per row, and with it.
+SMOOTH = [
+    "rbf",
+    "scaled ard",
+    "matern 1/2",
+    "matern 3/2 ard",
+    "matern 5/2 columns",
+    "rational quadratic ard",
+    "linear ard and bias",
+    "categorical ard",
+    "sum",
+    "partly fixed",
+    "mixed columns",
+]
+NOISY = ["sum with noise", "scaled noise"]
+
+
+def kernel_named(name):
+    return KERNELS[name].for_features(4)
+
+
+def every_kernel(names=tuple(KERNELS)):
+    return pytest.mark.parametrize("kernel", [kernel_named(n) for n in names], ids=list(names))
+
+
+# --------------------------------------------------------------------------- priors, likelihoods
+
+
+def autoregressive(kernel, n_levels):
+    """Kernels that differ from level to level, and rho of both signs."""
+    kernels = tuple(kernel.with_theta(kernel.theta + 0.2 * s) for s in range(n_levels))
+    return Autoregressive(kernels, (0.8, -0.6)[: n_levels - 1])
+
+
+def coregional(kernel):
+    kernels = (kernel, kernel.with_theta(kernel.theta + 0.3))
+    return Coregional(kernels, [[1.0, 0.2], [0.5, -0.7], [-0.9, 0.6]])
+
+
+PRIORS = {
+    "one level": partial(autoregressive, n_levels=1),
+    "two levels": partial(autoregressive, n_levels=2),
+    "three levels": partial(autoregressive, n_levels=3),
+    "coregional": coregional,
+}
+every_prior = pytest.mark.parametrize("make_prior", PRIORS.values(), ids=PRIORS)
+
+
+def _noisy(y, level, weight, free, symmetric):
+    group = np.minimum(level, 1)
+    free = np.array([free, False])  # the second group shows that the others stay
+    if symmetric:
+        return NoisyLogit.from_flip_rates(y, weight, group, [0.2, 0.05], free)
+    return NoisyLogit(y, weight, group, np.array([0.8, 0.95]), np.array([0.7, 1.0]), free)
+
+
+LIKELIHOODS = {
+    "logit": lambda y, level, weight: Logit(y, weight),
+    "flip rates": partial(_noisy, free=False, symmetric=True),
+    "flip rates free": partial(_noisy, free=True, symmetric=True),
+    "sensitivity": partial(_noisy, free=False, symmetric=False),
+    "sensitivity free": partial(_noisy, free=True, symmetric=False),
+}
+NOISY_LABELS = [name for name in LIKELIHOODS if name != "logit"]
+
+# ------------------------------------------------------------------------------------------ rows
+
+
+def make_points(n, n_levels, seed=0):
+    """Two real columns and two of codes; every level has rows, and one row repeats another."""
+    rng = np.random.RandomState(seed)
+    x = np.column_stack([rng.uniform(-2.0, 2.0, (n, 2)), rng.randint(0, 3, (n, 2))])
+    x[n // 2] = x[0]
+    level = np.sort(np.concatenate([np.arange(n_levels), rng.randint(0, n_levels, n - n_levels)]))
+    return Points(x, level)
+
+
+def make_labels(points, seed=1):
+    rng = np.random.RandomState(seed)
+    truth = 1.5 * np.sin(2.0 * points.x[:, 0]) + points.x[:, 1]
+    return np.where(rng.uniform(size=len(points)) < expit(3.0 * truth), 1.0, -1.0)
+
+
+def make_rows(prior, likelihood="logit", n=24, weights=(0.3, 1.0, 2.0, 2.5), **options):
+    points = make_points(n, prior.n_levels)
+    weight = np.resize(weights, n)
+    labels = LIKELIHOODS[likelihood](make_labels(points), points.level, weight)
+    return LabelledPoints(points, labels, **{"n_threads": 1, **options})
+
+
+def contradicted_rows():
+    """A label that the other rows contradict, behind a noisy channel, gets a site with w < 0."""
+    points = Points(np.linspace(-1.0, 1.0, 11)[:, None], np.repeat([0, 1], [8, 3]))
+    y = np.ones(11)
+    y[[3, 7]] = -1.0
+    labels = NoisyLogit.from_flip_rates(y, np.ones(11), points.level, [0.2, 0.1], [True, False])
+    prior = Autoregressive((8.0 * RBF(2.0), 0.5 * RBF(0.5)), (1.2,))
+    return prior, LabelledPoints(points, labels, n_threads=1)
+
+
+def inducing_at_rows(points, prior, count=None):
+    """Rows, all or the first few, as inducing points of the processes of their levels."""
+    own = (points.x[prior.support[points.level, s]] for s in range(len(prior.kernels)))
+    return Inducing(tuple(z[:count] for z in own))
+
+
+def dense_covariance(prior, a, b, same=False):
+    """sum_s A[t_i, s] A[t_j, s] k_s(x_i, x_j), plainly."""
+    A = prior.loadings
+    return sum(
+        np.outer(A[a.level, s], A[b.level, s]) * (k(a.x) if same else k(a.x, b.x))
+        for s, k in enumerate(prior.kernels)
+    )
+
+
+# ------------------------------------------------------------------------------------- gradients
+
+
+def converged(value):
+    assert value.report.converged, str(value.report)
+    return value
+
+
+def slope(function, theta, direction, step=1e-4):
+    """Derivative along a direction by central differences."""
+    up, down = (function(theta + h * direction) for h in (step, -step))
+    return (up - down) / (2.0 * step)
+
+
+def differences(function, theta, step=1e-4):
+    """Gradient by central differences."""
+    return np.array([slope(function, theta, e, step) for e in np.eye(len(theta))])
+
+
+def value_of(evidence):
+    return lambda theta: converged(evidence(theta, gradient=False)).value
+
+
+def assert_gradient(evidence):
+    expected = differences(value_of(evidence), evidence.theta)
+    found = converged(evidence(evidence.theta)).gradient
+    scale = np.abs(expected).max()
+    np.testing.assert_allclose(found, expected, rtol=GRADIENT, atol=1e-2 * GRADIENT * scale)
+
+
+def assert_gradient_along_a_direction(evidence, among=1.0):
+    theta = evidence.theta
+    value = converged(evidence(theta))
+    assert value.gradient.shape == theta.shape == (len(evidence.theta_names),)
+    assert evidence.bounds.shape == (len(theta), 2)
+    # A random direction has a share in every parameter: one derivative checks them all.
+    direction = np.random.RandomState(len(theta)).choice([-1.0, 1.0], len(theta))
+    direction *= np.random.RandomState(0).uniform(0.5, 1.0, len(theta)) * among
+    expected = slope(value_of(evidence), theta, direction)
+    assert value.gradient @ direction == pytest.approx(expected, rel=GRADIENT, abs=GRADIENT)
+    return value
