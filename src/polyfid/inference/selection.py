@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 from sklearn.utils import check_random_state
 
 from polyfid.arrays import Array, sort_rows
@@ -26,6 +27,8 @@ _CANDIDATES, _CANDIDATES_EACH = 5000, 4
 _EXPLAINED = 1e-10
 #: Length-scales may well become this much shorter in tuning.
 _SHORTER = 10.0
+#: Rows are as near to a centre if their squared distances differ by less, relative to the mean.
+_TIE = 1e-10
 _FEW_ROWS = 32  # at a time where a diagonal comes out of a square
 
 
@@ -97,11 +100,13 @@ def _candidates(x: Array, m: int, rng: np.random.RandomState) -> Array:
 def _nearest_to_centres(x: Array, m: int, rng: np.random.RandomState) -> Array:
     # Exact fits, most of all small ones, do without these, which take a while to import.
     from sklearn.cluster import KMeans
-    from sklearn.metrics import pairwise_distances_argmin
 
     seed = rng.randint(2**31 - 1)
     centres = KMeans(m, n_init=1, max_iter=30, random_state=seed).fit(x).cluster_centers_
-    return x[np.unique(pairwise_distances_argmin(centres, x))]
+    distances = cdist(centres, x, "sqeuclidean")
+    # Both rows of a cluster of two are as near: the first one, whatever rounding says.
+    is_nearest = distances <= distances.min(axis=1, keepdims=True) + _TIE * distances.mean()
+    return x[np.unique(is_nearest.argmax(axis=1))]
 
 
 def _wigglier(kernel: Kernel) -> Kernel:
