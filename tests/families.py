@@ -8,6 +8,7 @@ from scipy.special import expit
 from sklearn.gaussian_process import kernels as sk
 from tolerances import GRADIENT
 
+from polyfid.inference import SCHEMES
 from polyfid.inference.inducing import Inducing
 from polyfid.kernels import (
     RBF,
@@ -173,6 +174,10 @@ LIKELIHOODS = {
     "sensitivity free": partial(_noisy, free=True, symmetric=False),
 }
 NOISY_LABELS = [name for name in LIKELIHOODS if name != "logit"]
+every_combination = pytest.mark.parametrize(
+    ("scheme", "likelihood"),
+    [(s, name) for s in SCHEMES for name in LIKELIHOODS if s != "laplace" or name == "logit"],
+)
 
 # ------------------------------------------------------------------------------------------ rows
 

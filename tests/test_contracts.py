@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 from families import (
-    LIKELIHOODS,
     NOISY,
     NOISY_LABELS,
     PRIORS,
@@ -15,6 +14,7 @@ from families import (
     contradicted_rows,
     dense_covariance,
     differences,
+    every_combination,
     every_kernel,
     every_prior,
     make_labels,
@@ -33,11 +33,6 @@ from polyfid.model.likelihoods import Derivatives, Expectations, Likelihood, Log
 from polyfid.model.logistic import Tilted
 from polyfid.model.prior import Autoregressive, Coregional, tiles
 from polyfid.rows import Points
-
-every_combination = pytest.mark.parametrize(
-    ("scheme", "likelihood"),
-    [(s, name) for s in SCHEMES for name in LIKELIHOODS if s != "laplace" or name == "logit"],
-)
 
 
 def make_evidence(prior, scheme, likelihood="logit"):

@@ -51,7 +51,7 @@ RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 
 
 def part_of(path):
-    """The top-level module or package that a file belongs to: kernels/base.py → kernels."""
+    """The top-level module or package that a file belongs to: kernels/leaf.py → kernels."""
     return path.relative_to(SRC).parts[0].removesuffix(".py")
 
 

@@ -5,9 +5,9 @@ import pickle
 import numpy as np
 import pytest
 from families import (
-    LIKELIHOODS,
     PRIORS,
     dense_covariance,
+    every_combination,
     inducing_at_rows,
     make_points,
     make_rows,
@@ -133,10 +133,7 @@ def test_predicting_leaves_the_points_alone(posterior):
 # ---------------------------------------------------------------------------- exact: plain formulas
 
 
-@pytest.mark.parametrize(
-    ("scheme", "likelihood"),
-    [(s, name) for s in SCHEMES for name in LIKELIHOODS if s != "laplace" or name == "logit"],
-)
+@every_combination
 @pytest.mark.parametrize("kernel", [2.0 * RBF(1.1), 2.0 * RBF(1.1) + White(0.3)], ids=str)
 def test_posterior_is_the_dense_formula(scheme, likelihood, kernel):
     posterior, belief = fitted(scheme, likelihood, kernel)
