@@ -347,6 +347,7 @@ def test_three_classes(three):
     np.testing.assert_allclose(np.exp(model.predict_log_proba(NEW)), proba)
     expected = np.array(["low", "mid", "high"])[np.digitize(NEW[:, 0], [-0.7, 0.7])]
     assert (model.predict(NEW) == expected).mean() > 0.8
+    assert [tuple(r) for r in model.rho_] == [s[0].rho for s in model.structures_]
     for attribute in ["rho_", "kernels_", "theta_", "n_iter_", "structures_"]:
         assert len(getattr(model, attribute)) == 3
     mean, variance = model.latent_mean_and_variance(NEW)

@@ -243,14 +243,6 @@ def test_tol_has_an_effect():
     assert fine.n_iter_ > rough.n_iter_
 
 
-def test_the_order_of_rows_does_not_matter(model):
-    X, y, fidelity = two_levels()
-    order = np.random.default_rng(3).permutation(len(X))
-    other = fit(X[order], y[order], fidelity[order], levels=LEVELS)
-    assert by_name(other) == by_name(model)
-    np.testing.assert_array_equal(other.predict_proba(NEW), model.predict_proba(NEW))
-
-
 def test_the_unit_and_the_names_of_classes_do_not_matter(model):
     X, y, fidelity = two_levels()
     other = fit(1000.0 * X, np.where(y, "a", "b"), fidelity, levels=LEVELS)
@@ -258,12 +250,6 @@ def test_the_unit_and_the_names_of_classes_do_not_matter(model):
     np.testing.assert_allclose(
         other.predict_proba(1000.0 * NEW), model.predict_proba(NEW)[:, ::-1], atol=1e-3
     )
-
-
-def test_processes_give_the_same_numbers(model):
-    other = fit(*two_levels(), levels=LEVELS, n_jobs=2)
-    assert by_name(other) == pytest.approx(by_name(model), abs=1e-8)
-    np.testing.assert_allclose(other.predict_proba(NEW), model.predict_proba(NEW), atol=1e-8)
 
 
 def test_random_state(monkeypatch):
@@ -276,16 +262,6 @@ def test_random_state(monkeypatch):
     assert not np.array_equal(one.predict_proba(NEW), other.predict_proba(NEW))
 
 
-def test_repeats_are_weights(model):
-    X, y, fidelity = two_levels()
-    X, y, fidelity = X[::2], y[::2], fidelity[::2]
-    times = np.random.default_rng(0).integers(1, 3, len(X))
-    weighted = MultiFidelityClassifier(levels=LEVELS).fit(X, y, fidelity, sample_weight=times)
-    repeated = fit(*(np.repeat(a, times, axis=0) for a in (X, y, fidelity)), levels=LEVELS)
-    assert by_name(weighted) == by_name(repeated)
-    np.testing.assert_array_equal(weighted.predict_proba(NEW), repeated.predict_proba(NEW))
-
-
 def test_columns_that_do_not_vary_change_little():
     X, y, _ = two_levels(20, 20)
     jitter = np.where(np.arange(40) % 3, 0.3, 0.1 + 0.2)
@@ -295,17 +271,6 @@ def test_columns_that_do_not_vary_change_little():
         other = {n: w for n, w in other.items() if UnitRows.words not in n}
         total = sum(other.values())
         assert {n: w / total for n, w in other.items()} == pytest.approx(plain, abs=0.05)
-
-
-def test_many_classes_have_structures_each():
-    X, _, fidelity = two_levels(25, 15)
-    y = np.digitize(X[:, 0], [-0.7, 0.7])
-    model = fit(X, y, fidelity, levels=LEVELS)
-    assert len(model.structures_) == 3
-    for k, learnt in enumerate(model.structures_):
-        assert sum(s.weight for s in learnt) == pytest.approx(1.0)
-        assert tuple(model.rho_[k]) == learnt[0].rho
-    assert "class 2: structures" in str(model.report_)
 
 
 # Which structures are tried

@@ -84,12 +84,12 @@ class Optimum:
 
 
 #: Log density of parameters before the labels, and its gradient.
-Opinion = Callable[[Array], tuple[float, Array]]
+LogPrior = Callable[[Array], tuple[float, Array]]
 
 
 def maximise(
     evidence: Objective,
-    hyperprior: Opinion,
+    hyperprior: LogPrior,
     starts: Sequence[Array],
     max_iter: int = 200,
     tol: float = 1e-5,
@@ -151,7 +151,7 @@ def _arrived(theta: Array, objective: float, other: Climb) -> bool:
 class _Climber:
     """Ascents of one objective. Cheap to send to another process."""
 
-    def __init__(self, evidence: Objective, hyperprior: Opinion, tol: float) -> None:
+    def __init__(self, evidence: Objective, hyperprior: LogPrior, tol: float) -> None:
         self.evidence, self.hyperprior, self.tol = copy.copy(evidence), hyperprior, tol
 
     def climb(self, start: Array, max_iter: int, known: Climb | None = None) -> Climb:
@@ -170,7 +170,7 @@ class _Climber:
                 value = self.evidence(theta)
             except NotPositiveDefinite:
                 failures += 1
-                # Dearer than what was seen, but not by so much that the line search, which
+                # More than any cost so far, but not by so much that the line search, which
                 # interpolates, would come back with a step of nothing.
                 much = _REFUSED if dearest is None else dearest + 1.0 + abs(dearest)
                 return much, np.zeros_like(theta)

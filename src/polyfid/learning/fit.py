@@ -320,11 +320,11 @@ def _tune(model: _SparseModel, options: Options, report: _Reporter, may_move: bo
         movable = MovableEvidence(model.prior, model.rows, model.inducing, TUNING_TOL, MAX_PASSES)
         movable.watch, n = report.tuning, movable.n_hyper
 
-        def opinion(theta: Array) -> tuple[float, Array]:
+        def log_prior(theta: Array) -> tuple[float, Array]:
             density, slope = hyperprior(theta[:n])
             return density, np.concatenate([slope, np.zeros(len(theta) - n)])
 
-        moved = maximise(movable, opinion, [movable.theta], min(MOVES, options.max_iter), tol)
+        moved = maximise(movable, log_prior, [movable.theta], min(MOVES, options.max_iter), tol)
         prior, likelihood = movable.at(moved.theta[:n])
         rows = replace(model.rows, likelihood=likelihood)
         inducing = movable.inducing_at(moved.theta)
