@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -28,8 +29,6 @@ LAYERS = [
     ["cli"],
 ]
 
-#: On their way out: a part may import these as well for now.
-FOR_NOW: dict[str, set[str]] = {}
 
 EXTRAS = [
     "crowdkit",
@@ -79,7 +78,7 @@ def is_part(name):
 def violations(source, path):
     part = part_of(path)
     others = set(imported_parts(source, path)) - {part}
-    allowed = {name for name in RANK if RANK[name] < RANK[part]} | FOR_NOW.get(part, set())
+    allowed = {name for name in RANK if RANK[name] < RANK[part]}
     return sorted(others - allowed)
 
 
@@ -113,6 +112,24 @@ def test_imports_point_one_way(path):
 )
 def test_the_check_itself(file, source, wrong):
     assert violations(source, SRC / file) == wrong
+
+
+def module_name(path):
+    parts = path.relative_to(SRC.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def test_no_modules_import_each_other():
+    names = {module_name(path) for path in FILES}
+    graph = {}
+    for path in FILES:
+        top = ast.parse(
+            path.read_text(encoding="utf-8")
+        ).body  # not inside functions or TYPE_CHECKING
+        found = [(n.module, a.name) for n in top if isinstance(n, ast.ImportFrom) for a in n.names]
+        imported = {f"{m}.{a}" if f"{m}.{a}" in names else m for m, a in found} & names
+        graph[module_name(path)] = imported - {module_name(path)}
+    TopologicalSorter(graph).prepare()  # raises CycleError, which names the modules
 
 
 def test_core_imports_without_extras():
