@@ -4,7 +4,8 @@ In the evidence the hyper-parameters are integrated out (see `occam`). Tuning is
 makes so many fits affordable; the posterior of each structure is found by the scheme asked for.
 (Tuning the leading structure further under EP's evidence, and moving the others along, took an
 eighth of the time and did not pay: on 92 draws of 23 sets the mean log-loss without it changed by
-0.00002, with a standard error of 0.0007.)
+0.00002, with a standard error of 0.0007. The artificial sets with 20 columns alone lost by it:
+0.0045 of log-loss.)
 """
 
 from __future__ import annotations
