@@ -10,7 +10,7 @@ from tolerances import IDENTITY
 
 from polyfid import MultiFidelityClassifier
 from polyfid.inference import SCHEMES
-from polyfid.inference.linalg import NotPositiveDefinite
+from polyfid.inference.linalg import Diverged, NotPositiveDefinite
 from polyfid.kernels import RBF
 from polyfid.learning import search, structures
 from polyfid.learning.evidence import Evidence
@@ -211,8 +211,18 @@ def occam_inputs(fit):
     return evidence, make_hyperprior(fit.prior, fit.likelihood, points, weak=True)
 
 
-def test_the_evidence_has_hyper_parameters_integrated_out(model):
+def test_refining_adds_evidence(model, monkeypatch):
+    monkeypatch.setattr(search, "N_REFINING", 0)
+    rough = {s.name: s for s in fit(*two_levels(), levels=LEVELS).structures_}
+    gains = [s.log_evidence - rough[s.name].log_evidence for s in model.structures_]
+    assert min(gains) > -1e-6
+    assert max(gains) > 1e-3
+
+
+def test_the_evidence_has_hyper_parameters_integrated_out(monkeypatch):
     # EP's at the optimum, times the hyper-prior, times the Occam factor.
+    monkeypatch.setattr(search, "N_REFINING", 0)
+    model = fit(*two_levels(), levels=LEVELS)
     for member in model._mixtures[0].members[:3]:
         fitted = member.fit
         assert fitted.scheme == "ep"
@@ -228,7 +238,7 @@ def test_convergence_is_that_of_all_structures_averaged(model):
     assert model.n_iter_ == max(f.optimum.best.n_evaluations for f in fits)
     assert model.converged_
     *first, last = model._mixtures[0].members
-    report = replace(last.fit.inference, converged=False)
+    report = replace(last.fit.inference, outcome="stalled")
     members = (*first, replace(last, fit=replace(last.fit, inference=report)))
     mixture = replace(model._mixtures[0], members=members)
     other = MultiFidelityClassifier()
@@ -502,8 +512,9 @@ def unsettled(evidence, optimum, *rest):
 
 def impossible(evidence, optimum, *rest):
     """Inference in which EP finds labels more than certain."""
-    found = infer(evidence, optimum)
-    return replace(found, log_evidence=1.0) if evidence.scheme.name == "ep" else found
+    if evidence.scheme.name == "ep":
+        raise Diverged("log evidence above zero")
+    return infer(evidence, optimum)
 
 
 @pytest.mark.parametrize("how_it_fails", [unsettled, impossible])

@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.distance import cdist
 from sklearn.utils import check_random_state
 
 from polyfid.arrays import Array, sort_rows
@@ -103,10 +102,12 @@ def _nearest_to_centres(x: Array, m: int, rng: np.random.RandomState) -> Array:
 
     seed = rng.randint(2**31 - 1)
     centres = KMeans(m, n_init=1, max_iter=30, random_state=seed).fit(x).cluster_centers_
-    distances = cdist(centres, x, "sqeuclidean")
-    # Both rows of a cluster of two are as near: the first one, whatever rounding says.
-    is_nearest = distances <= distances.min(axis=1, keepdims=True) + _TIE * distances.mean()
-    return x[np.unique(is_nearest.argmax(axis=1))]
+    nearest = []
+    for centre in centres:
+        distances = np.square(x - centre).sum(axis=1)
+        # Both rows of a cluster of two are as near: the first one, whatever rounding says.
+        nearest.append(np.argmax(distances <= distances.min() + _TIE * distances.mean()))
+    return x[np.unique(nearest)]
 
 
 def _wigglier(kernel: Kernel) -> Kernel:
