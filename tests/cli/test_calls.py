@@ -29,7 +29,7 @@ CALLS = [
     ("check --items a --answers b --groups 0", "--groups"),
     ("check --items a --answers b --aggregate shouting", "--aggregate"),
     # Fits
-    ("fit tidy.csv -o -", "a model is written to a file"),
+    ("fit tidy.csv -o -", "written to a file"),
     ("fit tidy.csv -o no/such/m.polyfid", "no folder no/such"),
     ("fit tidy.csv -o .", "is a folder"),
     ("fit tidy.csv -o tidy.csv", "would be replaced"),
@@ -55,7 +55,7 @@ CALLS = [
     ("inspect nowhere.polyfid", "No such file"),
     # Evaluations and reports
     ("evaluate tidy.csv --folds 1", "--folds"),
-    ("report tidy.csv -o -", "a report is written to a file"),
+    ("report tidy.csv -o -", "written to a file"),
     ("report tidy.csv --folds 1", "0, or 2 or more"),
     ("report model.polyfid --kernel rbf", "leave out --kernel"),
     ("report model.polyfid --target label", "leave out --target"),
@@ -66,7 +66,7 @@ CALLS = [
     ("convert tidy.csv -o x.docx", "must end in"),
     ("convert tidy.csv -o tidy.csv", "would be replaced"),
     ("convert tidy.csv -o - --json", "cannot both"),
-    ("convert tidy.csv -o - --to levels", "writes files, not to -"),
+    ("convert tidy.csv -o - --to levels", "not to -"),
     ("convert tidy.csv new.csv -o x.csv --to table", "one file"),
     ("convert tidy.csv -o x.csv --to poem", "--to"),
     ("convert new.csv --to labelstudio -o p.json", "--from-name"),
@@ -89,5 +89,5 @@ def test_a_cluster_that_does_not_answer(polyfid, folder, monkeypatch, verb):
     pytest.importorskip("distributed")
     monkeypatch.setattr("polyfid.cli.sources.TIMEOUT", 0.3)
     said = polyfid.refusal(f"{verb} --dask tcp://127.0.0.1:9")
-    assert "no Dask scheduler answers at tcp://127.0.0.1:9 within 0.3 s" in said
+    assert "no Dask scheduler with workers answers at tcp://127.0.0.1:9 within 0.3 s" in said
     assert not (folder / "m.polyfid").exists()

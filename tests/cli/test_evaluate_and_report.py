@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from polyfid import datasets as built_in
-from polyfid.cli.fit import make_classifier, n_jobs
+from polyfid.cli.models import make_classifier, n_jobs
 from polyfid.cli.options import Fitting
 
 FAST = "--kernel rbf --jobs 1"
@@ -59,7 +59,7 @@ def test_report_of_tables(polyfid, folder):
     call = f"report tidy.csv {FAST} --folds 2 -o tables.html --title"
     result = polyfid(call, "Mine & yours")
     assert result.stdout.startswith("The cheaper labels")
-    assert "Written: tables.html and tables.html.toml" in result.stdout
+    assert "Written: tables.html, tables.html.toml" in result.stdout
     assert "Mine &amp; yours" in (folder / "tables.html").read_text(encoding="utf-8")
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import polyfid as library
 from polyfid import MultiFidelityClassifier
-from polyfid.cli import predict as verb
+from polyfid.cli import models as verbs
 from polyfid.kernels import RBF
 
 LEVELS = "--level crowd=crowd.csv --level expert=expert.csv"
@@ -19,7 +19,7 @@ PREDICT = "predict model.polyfid new.csv"
 
 def test_fit_saves_and_prints_what_it_learnt(polyfid, folder):
     result = polyfid(f"fit {LEVELS} --kernel rbf -o m.polyfid")
-    for words in ("crowd: 40 rows", "expert = ", "Written: m.polyfid and m.polyfid.toml"):
+    for words in ("crowd: 40 rows", "expert = ", "Written: m.polyfid, m.polyfid.toml"):
         assert words in result.stdout
     assert result.stderr == ""
     quiet = polyfid(f"fit {LEVELS} --kernel rbf --quiet")
@@ -69,7 +69,7 @@ def test_a_model_without_its_rows(polyfid, folder):
 
 def test_columns_of_predictions(polyfid, folder):
     result = polyfid(f"{PREDICT} -o out.csv")
-    assert result.stdout == "12 rows predicted, written to out.csv\n"
+    assert result.stdout == "12 rows predicted\nWritten: out.csv, out.csv.toml\n"
     out = pd.read_csv("out.csv")
     assert list(out) == ["id", "label", "p_bad", "p_good", "latent_mean", "latent_sd"]
     assert list(out["id"]) == [f"n{i:02d}" for i in range(12)]
@@ -163,7 +163,7 @@ def test_files_of_another_kind(polyfid, folder):
 
 def test_stopped_in_the_middle(polyfid, folder, monkeypatch):
     (folder / "out.csv").write_text("what was there before\n")
-    load = verb.load_table_model
+    load = verbs.load_table_model
 
     def stop_after_first(blocks):
         yield next(blocks)
@@ -175,7 +175,7 @@ def test_stopped_in_the_middle(polyfid, folder, monkeypatch):
         object.__setattr__(model, "read_blocks", lambda *a, **k: stop_after_first(read(*a, **k)))
         return model
 
-    monkeypatch.setattr(verb, "load_table_model", load_stopping)
+    monkeypatch.setattr(verbs, "load_table_model", load_stopping)
     before = {p: p.read_bytes() for p in folder.iterdir()}
     assert "stopped" in polyfid(f"{PREDICT} -o out.csv --block 4", code=130).stderr
     assert {p: p.read_bytes() for p in folder.iterdir()} == before

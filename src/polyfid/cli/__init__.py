@@ -1,4 +1,4 @@
-"""The command ``polyfid``: one small module per verb."""
+"""The command ``polyfid``."""
 
 from __future__ import annotations
 
@@ -8,13 +8,7 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command with the arguments of the process.
-
-    Examples
-    --------
-    >>> from polyfid.cli import main
-    >>> main()  # doctest: +SKIP
-    """
+    """Run the command with the arguments of the process."""
     try:
         from polyfid.cli.app import app
 

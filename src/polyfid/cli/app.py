@@ -1,25 +1,23 @@
-"""The command with all its verbs. A new verb is a function in its own module, and named here.
+"""The command with all its verbs. A new verb is a function that is named here.
 
 Verbs import numpy and the like when they run, so that ``polyfid --help`` is quick.
 """
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from functools import wraps
+from inspect import Parameter, Signature, signature
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
 from polyfid import __version__
-from polyfid.cli.check import check
-from polyfid.cli.console import verb
-from polyfid.cli.convert import convert
-from polyfid.cli.demo import demo
-from polyfid.cli.evaluate import evaluate
-from polyfid.cli.fit import fit
-from polyfid.cli.inspect import inspect
-from polyfid.cli.options import flat
-from polyfid.cli.predict import predict
-from polyfid.cli.report import report
+from polyfid.cli.console import exit_codes
+from polyfid.cli.convert import check, convert
+from polyfid.cli.models import fit, inspect, predict
+from polyfid.cli.report import demo, evaluate, report
 
 app = typer.Typer(
     name="polyfid",
@@ -47,5 +45,33 @@ def polyfid(
     """Classifiers from labels of unequal trust."""
 
 
+def _as_command(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """The verb with one option per field in place of each dataclass that it takes."""
+    keyword = Parameter.KEYWORD_ONLY
+    groups: dict[str, Any] = {}
+    options: list[Parameter] = []
+    for parameter in signature(verb, eval_str=True).parameters.values():
+        kind = parameter.annotation
+        if not is_dataclass(kind):
+            options.append(parameter.replace(kind=keyword))
+            continue
+        groups[parameter.name] = kind
+        types = get_type_hints(kind)
+        for f in fields(kind):
+            meaning: Any = Annotated[types[f.name], f.metadata["option"]]
+            options.append(Parameter(f.name, keyword, default=f.default, annotation=meaning))
+
+    @wraps(verb)
+    def command(**values: Any) -> None:
+        for name, kind in groups.items():
+            values[name] = kind(**{f.name: values.pop(f.name) for f in fields(kind)})
+        with exit_codes():
+            verb(**values)
+
+    command.__signature__ = Signature(options)  # type: ignore[attr-defined]
+    command.__annotations__ = {option.name: option.annotation for option in options}
+    return command
+
+
 for _verb in (demo, check, fit, predict, evaluate, report, inspect, convert):
-    app.command()(flat(verb(_verb)))
+    app.command()(_as_command(_verb))

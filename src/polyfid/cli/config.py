@@ -7,13 +7,14 @@ import difflib
 import io
 import json
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import typer
 
 from polyfid._version import __version__
+from polyfid.atomic import replacing
 
 #: Options that do not change the result, and are not written.
 NOT_WRITTEN = {"config", "json", "quiet"}
@@ -43,12 +44,10 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
             + (f"did you mean {near[0]}? " if near else "")
             + f"Its options are {', '.join(names)}"
         )
-    defaults = {
+    context.default_map = {
         name: _as_given(name, given[name], options[name].multiple or options[name].nargs == -1)
-        for name in given
-        if name in options
+        for name in {*given} - ABOUT
     }
-    context.default_map = {**(context.default_map or {}), **defaults}
     return path
 
 
@@ -73,16 +72,7 @@ def _as_given(name: str, value: Any, several: bool) -> Any:
 
 
 def split(text: str) -> tuple[str, ...]:
-    """Names between commas; a name that has a comma is in quotes.
-
-    Examples
-    --------
-    >>> from polyfid.cli.config import join, split
-    >>> split('low, "nearly, but not quite", high')
-    ('low', 'nearly, but not quite', 'high')
-    >>> split(join(["a,b", "c"]))
-    ('a,b', 'c')
-    """
+    """Names between commas; a name that has a comma is in quotes."""
     (names,) = csv.reader([text.replace("\n", " ")], skipinitialspace=True)
     return tuple(name.strip() for name in names)
 
@@ -96,8 +86,6 @@ def join(names: Iterable[str]) -> str:
 
 def write_config(context: typer.Context, out: Path) -> Path | None:
     """Write the effective options beside an output, for ``--config`` to do the same again."""
-    from polyfid.atomic import replacing
-
     if not out.is_file():  # there is no place beside a device or a pipe
         return None
     path = out.with_name(out.name + ".toml")
@@ -118,11 +106,9 @@ def write_config(context: typer.Context, out: Path) -> Path | None:
 
 
 def _toml(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int | float):
-        return repr(value)
-    if isinstance(value, Sequence) and not isinstance(value, str):
+    if isinstance(value, list | tuple):
         return f"[{', '.join(map(_toml, value))}]"
-    # A string of JSON is one of TOML, except that TOML wants the character DEL escaped.
-    return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007F")
+    if not isinstance(value, bool | int | float):
+        value = str(value)
+    # JSON is TOML for these values, except that TOML wants the character DEL escaped.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")

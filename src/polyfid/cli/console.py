@@ -13,12 +13,14 @@ import shutil
 import sys
 import textwrap
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from polyfid.cli.config import write_config
 from polyfid.cli.options import Output
 from polyfid.text import visible
 
@@ -28,22 +30,13 @@ if TYPE_CHECKING:
 DATA, CALL, INTERRUPTED = 1, 2, 130
 #: Columns of text where there is no terminal, and upper bound where there is one.
 WIDTH, MAX_WIDTH = 80, 100
-
-#: The extra of polyfid that installs an optional module.
+#: The optional modules that each extra of polyfid installs.
 EXTRAS = {
-    "pandas": "cli",
-    "pyarrow": "cli",
-    "matplotlib": "report",
-    "jinja2": "report",
-    "crowdkit": "crowd",
-    "xgboost": "experiments",
-    "pooch": "experiments",
-    "numpyro": "mcmc",
-    "dask": "dask",
-    "distributed": "dask",
+    "cli": {"pandas", "pyarrow"},
+    "report": {"matplotlib", "jinja2"},
+    "crowd": {"crowdkit"},
+    "dask": {"dask", "distributed"},
 }
-
-
 #: The stages of a fit in words; all others are "Fitting".
 STAGES = {"reading": "Reading", "encoding": "Writing numbers", "tuning": "Tuning on a sample"}
 
@@ -53,6 +46,7 @@ class ProgressBar:
 
     def __init__(self, update: Callable[..., None]) -> None:
         self._update = update
+        self.done = 0
 
     def __call__(self, step: Progress) -> None:
         """Show a step of a fit."""
@@ -60,32 +54,32 @@ class ProgressBar:
         if step.n_classes > 1:
             stage += f", class {step.class_index + 1} of {step.n_classes}"
         value = "" if math.isnan(step.value) else f", log evidence {step.value:,.1f}"
-        count = _out_of(step.done, step.total) + value
-        self._update(description=stage, completed=step.done, total=step.total, count=count)
+        self.count(step.done, step.total, value, description=stage)
 
-    def count(self, done: int, total: int | None) -> None:
+    def count(self, done: int, total: int | None, more: str = "", **fields: Any) -> None:
         """Show how much is done."""
-        self._update(completed=done, total=total, count=_out_of(done, total))
+        self.done = done
+        text = f"{done:,}" if total is None else f"{done:,} of {total:,}"
+        self._update(completed=done, total=total, count=text + more, **fields)
+
+    def over(self, frames: Iterable[Any]) -> Iterator[Any]:
+        """The same frames, while their rows are counted."""
+        for frame in frames:
+            self.count(self.done + len(frame), None)
+            yield frame
 
 
 class Console:
-    """Prints as ``--json`` and ``--quiet`` ask.
+    """Prints as ``--json`` and ``--quiet`` ask; beside a table on standard output, to stderr."""
 
-    Parameters
-    ----------
-    output : Output
-    taken : bool
-        Whether a table goes to standard output; text then goes to standard error.
-    """
-
-    def __init__(self, output: Output, taken: bool = False) -> None:
+    def __init__(self, output: Output, out: str = "") -> None:
         self._json, self._silent = output.json, output.json or output.quiet
-        self._taken = taken
+        self._stderr = out == "-"
 
-    def say(self, text: str = "") -> None:
+    def say(self, text: str) -> None:
         """Print lines for people."""
         if not self._silent:
-            _print(text, err=self._taken)
+            _print(text, err=self._stderr)
 
     def wrap(self, text: str) -> None:
         """Print a long sentence for people, in lines as wide as the terminal."""
@@ -97,6 +91,12 @@ class Console:
             from polyfid.values import to_json
 
             _print(json.dumps(to_json(values), indent=2))
+
+    def written(self, context: typer.Context, *files: str, **result: Any) -> None:
+        """Write the options beside the first file, and print the names of files and the result."""
+        config = None if files[0] == "-" else write_config(context, Path(files[0]))
+        self.say(f"Written: {', '.join(map(str, filter(None, [*files, config])))}")
+        self.result({**result, "config": None if config is None else str(config)})
 
     @contextmanager
     def progress(self, stage: str) -> Iterator[ProgressBar]:
@@ -131,10 +131,6 @@ class Console:
                 _print(f"Note: {message}", err=True)
 
 
-def _out_of(done: int, total: int | None) -> str:
-    return f"{done:,}" if total is None else f"{done:,} of {total:,}"
-
-
 def width() -> int:
     """Columns for text on standard output."""
     if not sys.stdout.isatty():
@@ -147,9 +143,6 @@ def _print(text: str, err: bool = False, **style: Any) -> None:
     encoding = stream.encoding or "utf-8"
     shown = visible(text).encode(encoding, "backslashreplace").decode(encoding)
     typer.secho(shown, err=err, **style)
-
-
-# ------------------------------------------------------------------------- errors
 
 
 def complain(*lines: str) -> None:
@@ -166,42 +159,35 @@ def problems_of(error: BaseException) -> Sequence[str]:
     return problems or [str(error) or type(error).__name__]
 
 
-def verb(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function with errors as sentences and exit codes instead of tracebacks."""
-
-    @functools.wraps(function)
-    def guarded(*args: Any, **values: Any) -> Any:
-        try:
-            result = function(*args, **values)
-            sys.stdout.flush()
-            return result
-        except KeyboardInterrupt:
-            complain("stopped; no file is left half written")
-            raise typer.Exit(INTERRUPTED) from None
-        except BrokenPipeError:  # whoever reads the output has closed it, as head does
-            _drop_output()
-            raise typer.Exit(0) from None
-        except ImportError as error:
-            complain(_what_to_install(error))
-            raise typer.Exit(CALL) from None
-        except (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError) as error:
-            complain(*problems_of(error))
-            raise typer.Exit(CALL) from None
-        except (ValueError, OSError, MemoryError) as error:
-            complain(*problems_of(error))
-            raise typer.Exit(DATA) from None
-
-    return guarded
+@contextmanager
+def exit_codes() -> Iterator[None]:
+    """Errors in the block become sentences and exit codes instead of tracebacks."""
+    try:
+        yield
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        complain("stopped; no file is left half written")
+        raise typer.Exit(INTERRUPTED) from None
+    except BrokenPipeError:  # whoever reads the output has closed it, as head does
+        _drop_output()
+        raise typer.Exit(0) from None
+    except ImportError as error:
+        complain(_what_to_install(error))
+        raise typer.Exit(CALL) from None
+    except (ValueError, OSError, MemoryError) as error:
+        complain(*problems_of(error))
+        call = FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError
+        raise typer.Exit(CALL if isinstance(error, call) else DATA) from None
 
 
 def _what_to_install(error: ImportError) -> str:
     """The advice for a missing optional module; other errors of imports are raised again."""
     if error.name is None:
         return str(error)
-    extra = EXTRAS.get(error.name.partition(".")[0])
-    if extra is None:
-        raise error
-    return f'this needs {error.name}; install it with: pip install "polyfid[{extra}]"'
+    for extra, modules in EXTRAS.items():
+        if error.name.partition(".")[0] in modules:
+            return f'this needs {error.name}; install it with: pip install "polyfid[{extra}]"'
+    raise error
 
 
 def _drop_output() -> None:

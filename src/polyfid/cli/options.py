@@ -5,12 +5,10 @@
 from __future__ import annotations
 
 import codecs
-import inspect
-from collections.abc import Callable
-from dataclasses import dataclass, field, fields, is_dataclass
-from functools import partial, wraps
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -30,6 +28,12 @@ def _option(
 _tables, _crowd = partial(_option, "Tables"), partial(_option, "Crowd tables and Label Studio")
 _model, _many = partial(_option, "Model"), partial(_option, "Many rows")
 _running = partial(_option, "Running")
+
+
+def out_option(help: str) -> Any:
+    """The option ``--out``."""
+    return typer.Option("--out", "-o", metavar="FILE", help=help)
+
 
 #: The option ``--seed`` of verbs whose only random numbers are draws between tied answers.
 Seed = Annotated[int, typer.Option(min=0, help="Seed of the draws between tied answers.")]
@@ -89,25 +93,21 @@ class TextFormat:
     @property
     def csv(self) -> dict[str, Any]:
         """The options that were given, as arguments of `polyfid.tables.read_table`."""
-        given: dict[str, Any] = {}
-        if self.delimiter is not None:
-            given["delimiter"] = "\t" if self.delimiter in {"tab", "\\t"} else self.delimiter
-            if len(given["delimiter"]) != 1:
-                raise typer.BadParameter(
-                    f"must be one character, or tab; got {self.delimiter!r}",
-                    param_hint="--delimiter",
-                )
-        if self.decimal is not None:
-            given["decimal"] = self.decimal
-        if self.encoding is not None:
-            try:
-                given["encoding"] = codecs.lookup(self.encoding).name
-            except LookupError:
-                raise typer.BadParameter(
-                    f"there is no encoding {self.encoding!r}; common ones are utf-8, cp1252, "
-                    "utf-16",
-                    param_hint="--encoding",
-                ) from None
+        given = {name: getattr(self, name) for name in ("delimiter", "decimal", "encoding")}
+        given = {name: value for name, value in given.items() if value is not None}
+        if self.delimiter in {"tab", "\\t"}:
+            given["delimiter"] = "\t"
+        if len(given.get("delimiter", ",")) != 1:
+            raise typer.BadParameter(
+                f"must be one character, or tab; got {self.delimiter!r}", param_hint="--delimiter"
+            )
+        try:
+            codecs.lookup(given.get("encoding", "utf-8"))
+        except LookupError:
+            raise typer.BadParameter(
+                f"there is no encoding {self.encoding!r}; common ones are utf-8, cp1252, utf-16",
+                param_hint="--encoding",
+            ) from None
         return given
 
 
@@ -257,45 +257,3 @@ class Output:
         callback=read_config,
         metavar="FILE.toml",
     )
-
-
-def flat(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function with each parameter that is a dataclass replaced by the fields of it.
-
-    Examples
-    --------
-    >>> import inspect
-    >>> from polyfid.cli.options import Output, flat
-    >>> def verb(name: str, output: Output) -> str:
-    ...     return f"{name} {output.quiet}"
-    >>> command = flat(verb)
-    >>> list(inspect.signature(command).parameters)
-    ['name', 'json', 'quiet', 'config']
-    >>> command(name="a", json=False, quiet=True, config=None)
-    'a True'
-    """
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    groups: dict[str, Any] = {}
-    flattened: list[inspect.Parameter] = []
-    for parameter in inspect.signature(function, eval_str=True).parameters.values():
-        kind = parameter.annotation
-        if not is_dataclass(kind):
-            flattened.append(parameter.replace(kind=keyword))
-            continue
-        groups[parameter.name] = kind
-        hints = get_type_hints(kind)
-        for f in fields(kind):
-            option: Any = Annotated[hints[f.name], f.metadata["option"]]
-            flattened.append(
-                inspect.Parameter(f.name, keyword, default=f.default, annotation=option)
-            )
-
-    @wraps(function)
-    def command(**values: Any) -> Any:
-        for name, kind in groups.items():
-            values[name] = kind(**{f.name: values.pop(f.name) for f in fields(kind)})
-        return function(**values)
-
-    command.__signature__ = inspect.Signature(flattened)  # type: ignore[attr-defined]
-    command.__annotations__ = {p.name: p.annotation for p in flattened}
-    return command

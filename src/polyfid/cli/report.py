@@ -1,23 +1,77 @@
-"""``polyfid report``: a page to show to colleagues."""
+"""``polyfid evaluate`` and ``report``: whether cheap labels help; ``demo``: every step."""
 
 from __future__ import annotations
 
 import shlex
 import sys
 from dataclasses import fields
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from polyfid.cli.config import write_config
 from polyfid.cli.console import Console
-from polyfid.cli.evaluate import evaluate_table
-from polyfid.cli.fit import fit_table
-from polyfid.cli.options import Fitting, Output, Sources
-from polyfid.cli.sources import file_path, inputs_of, load_table_model, read_sources
+from polyfid.cli.models import fit_table, make_classifier, n_jobs
+from polyfid.cli.options import Fitting, Output, Sources, out_option
+from polyfid.cli.sources import check_out, inputs_of, load_table_model, read_sources
 
 if TYPE_CHECKING:
-    from polyfid.tables import LabelledTable, TableModel
+    from polyfid.estimator.classifier import MultiFidelityClassifier
+    from polyfid.evaluation import Evaluation
+    from polyfid.tables import LabelledTable, TableEncoder, TableModel
+
+
+def evaluate(
+    sources: Sources,
+    fitting: Fitting,
+    output: Output,
+    folds: Annotated[int, typer.Option(min=2, help="Number of folds of the trusted rows.")] = 5,
+) -> None:
+    """Cross-validate on the trusted rows, beside baselines, and say whether cheap labels help."""
+    from polyfid.tables import TableEncoder
+
+    console = Console(output)
+    with console.warnings() as notes:
+        table = read_sources(sources, fitting.seed)
+        encoder = TableEncoder(categorical=table.roles.categorical, missing=sources.missing)
+        encoder.fit(table.features)  # reports bad cells before models are fitted
+        model = make_classifier(fitting)
+        result = evaluate_table(table, encoder, model, fitting, folds, console)
+    console.say(str(result))
+    console.result({**result.to_dict(), "warnings": notes})
+
+
+def evaluate_table(
+    table: LabelledTable,
+    encoder: TableEncoder,
+    model: MultiFidelityClassifier,
+    fitting: Fitting,
+    folds: int,
+    console: Console,
+) -> Evaluation:
+    """How well a model and its baselines predict held-out trusted rows of a table.
+
+    The encoder, which is fitted to all rows, says which columns are categories; what it learns from
+    rows is learnt anew from the training rows of each fold.
+    """
+    from polyfid.evaluation import METHODS
+    from polyfid.evaluation import evaluate as compare
+
+    with console.progress("Evaluating") as bar:
+        return compare(
+            table.features,
+            table.label,
+            table.fidelity,
+            levels=table.levels,
+            sample_weight=table.weight,
+            model=model,
+            encoder=encoder.unfitted(),
+            n_splits=folds,
+            random_state=fitting.seed,
+            n_jobs=n_jobs(fitting, model, table.label, fits=len(METHODS) * folds),
+            progress=bar.count,
+        )
 
 
 def report(
@@ -25,9 +79,7 @@ def report(
     sources: Sources,
     fitting: Fitting,
     output: Output,
-    out: Annotated[
-        str, typer.Option("--out", "-o", metavar="FILE", help="The page to write.")
-    ] = "report.html",
+    out: Annotated[str, out_option("The page to write.")] = "report.html",
     folds: Annotated[
         int, typer.Option(min=0, help="Number of folds of the evaluation; 0 leaves it out.")
     ] = 5,
@@ -42,65 +94,51 @@ def report(
     console = Console(output)
     if folds == 1:
         raise typer.BadParameter("must be 0, or 2 or more", param_hint="--folds")
-    path = file_path(out, "a report", inputs_of(sources))
+    check_out(out, inputs_of(sources))
     reason = "no evaluation was asked for (--folds 0)"
     evaluation = None
     with console.warnings() as notes:
         model, table = _model_and_table(context, sources, fitting, console)
         if folds:
             try:
-                with console.progress("Evaluating") as bar:
-                    evaluation = evaluate_table(
-                        table, model.encoder, model.unfitted(), fitting, folds, bar
-                    )
+                evaluation = evaluate_table(
+                    table, model.encoder, model.unfitted(), fitting, folds, console
+                )
             except ValueError as error:  # one level, or too few rows: the rest is still of use
                 reason = f"there is no evaluation: {error}"
-    lines = notes if evaluation else [*notes, reason]
-    write_report(
-        path,
-        model=model,
-        table=table,
-        evaluation=evaluation,
-        command=shlex.join(["polyfid", *sys.argv[1:]]),
-        seed=fitting.seed,
-        title=title,
-        warnings=lines,
-    )
-    config = write_config(context, path)
+    notes = notes if evaluation else [*notes, reason]
+    page = {"title": title, "warnings": notes, **_origin(fitting)}
+    write_report(out, model=model, table=table, evaluation=evaluation, **page)
     console.wrap(evaluation.sentence if evaluation else f"Note: {reason}")
-    console.say(f"Written: {path} and {config}")
-    console.result(
-        {
-            "report": str(path),
-            "config": str(config),
-            "evaluation": evaluation.to_dict() if evaluation else None,
-            "warnings": lines,
-        }
-    )
+    outcome = evaluation.to_dict() if evaluation else None
+    console.written(context, out, report=out, evaluation=outcome, warnings=notes)
+
+
+def _origin(fitting: Fitting) -> dict[str, Any]:
+    """What a page says about how it was made."""
+    return {"seed": fitting.seed, "command": shlex.join(["polyfid", *sys.argv[1:]])}
 
 
 def _model_and_table(
     context: typer.Context, sources: Sources, fitting: Fitting, console: Console
 ) -> tuple[TableModel, LabelledTable]:
     """A model and its training rows, from a model file or from tables."""
+    from polyfid.model_files import is_model
+
     files = sources.files or []
-    if not any(map(_is_model, files)):
+    if not any(Path(file).is_file() and is_model(file) for file in files):
         table = read_sources(sources, fitting.seed)
-        with console.progress("Fitting") as bar:
-            return fit_table(table, fitting, sources.missing, bar), table
+        return fit_table(table, fitting, sources.missing, console), table
     if len(files) > 1:
         raise typer.BadParameter("a model file must be the only file")
     fixed = {f.name for f in fields(sources)} - {"files"} | {"kernel", "inference"}
-    given = sorted(
-        name
-        for name in fixed
-        if (origin := context.get_parameter_source(name)) and origin.name == "COMMANDLINE"
-    )
-    if given:
-        raise typer.BadParameter(
-            "a model file has its own rows and settings: leave out "
-            f"--{given[0].replace('_', '-')}, or give the tables"
-        )
+    for name in sorted(fixed):
+        origin = context.get_parameter_source(name)
+        if origin is not None and origin.name == "COMMANDLINE":
+            raise typer.BadParameter(
+                "a model file has its own rows and settings: leave out "
+                f"--{name.replace('_', '-')}, or give the tables"
+            )
     model = load_table_model(files[0])
     if model.table is None:
         raise ValueError(
@@ -111,10 +149,58 @@ def _model_and_table(
     return model, model.table
 
 
-def _is_model(file: str) -> bool:
-    from polyfid.model_files import is_model
+def demo(
+    context: typer.Context,
+    fitting: Fitting,
+    output: Output,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", file_okay=False, help="The folder to write to.")
+    ] = Path("polyfid-demo"),
+) -> None:
+    """Make tables, a model, predictions and a report from built-in data, in one folder."""
+    from sklearn.metrics import log_loss, roc_auc_score
 
-    try:
-        return is_model(file)
-    except OSError:  # reported where the file is read
-        return False
+    from polyfid.datasets import N_EXPERIMENTS, N_SIMULATIONS, make_welding
+    from polyfid.report import write_report
+    from polyfid.tables import Roles, read_labelled, write_table
+
+    console = Console(output)
+    console.wrap(
+        f"Which seams of a welding process are sound? There are {N_EXPERIMENTS} experiments, and "
+        f"{N_SIMULATIONS} simulations that are sometimes wrong."
+    )
+    made = make_welding(fitting.seed)
+    out.mkdir(parents=True, exist_ok=True)
+    levels = {name: str(out / f"{name}.csv") for name in ("simulation", "experiment")}
+    for name, file in {**levels, "new": str(out / "new.csv")}.items():
+        write_table(getattr(made, name), file)
+    with console.warnings() as notes:
+        table = read_labelled([], Roles(), level_files=levels)
+        model = fit_table(table, fitting, "error", console)
+        model.save(out / "model.polyfid")
+        console.say(f"\n{model.classifier.report_}\n")
+
+        predicted = model.predict(made.new)
+        write_table(predicted, out / "predictions.csv")
+        sound = (made.truth == "sound").to_numpy()
+        auc = roc_auc_score(sound, predicted["p_sound"])
+        loss = log_loss(sound, predicted["p_sound"])
+        console.say(
+            f"Predictions of {len(sound)} new rows: ROC AUC {auc:.3f}, log-loss {loss:.3f}.\n"
+        )
+        result = evaluate_table(table, model.encoder, model.unfitted(), fitting, 5, console)
+    console.say(f"{result}\n")
+    title = "A demonstration: which seams are sound?"
+    page = {"title": title, "warnings": notes, **_origin(fitting)}
+    write_report(out / "report.html", model=model, table=table, evaluation=result, **page)
+    write_config(context, out / "report.html")
+    console.say(f"Written to {out}: {', '.join(sorted(p.name for p in out.iterdir()))}")
+    console.say("\nThe same by hand:")
+    rows = " ".join(shlex.quote(f"--level={name}={file}") for name, file in levels.items())
+    names = ("model.polyfid", "new.csv", "predictions.csv", "report.html")
+    saved, new, predictions, html = (shlex.quote(str(out / name)) for name in names)
+    console.say(f"  polyfid fit {rows} -o {saved}")
+    console.say(f"  polyfid predict {saved} {new} -o {predictions}")
+    console.say(f"  polyfid report {saved} -o {html}")
+    figures = {"roc_auc": auc, "log_loss": loss, "evaluation": result.to_dict()}
+    console.result({"folder": str(out), **figures, "warnings": notes})

@@ -29,37 +29,30 @@ SAMPLE = 1 << 20
 TIMEOUT = 10
 
 
-# ------------------------------------------------------------------ labelled rows
-
-
 def read_sources(given: Sources, seed: int = 0) -> LabelledTable:
     """The rows of tables, of one table per level, or of the answers of a crowd."""
     from polyfid.tables import read_labelled
 
-    check_sources(given)
+    inputs_of(given)
     if _is_crowd(given):
         return _read_crowd(given, seed)
     files, roles, levels = tables_of(given)
     return read_labelled(files, roles, level_files=levels, **given.csv)
 
 
-def check_sources(given: Sources) -> None:
-    """Refuse rows that are given in several ways, or in none."""
-    ways = [bool(given.files), bool(given.level), bool(given.items or given.answers or given.gold)]
-    if sum(ways) != 1:
+def inputs_of(given: Sources) -> list[str]:
+    """All files that are read, if labelled rows are given in one way."""
+    levels = _level_files(given.level or [])
+    crowd = [file for file in (given.items, given.answers, given.gold) if file is not None]
+    if sum(map(bool, (given.files, levels, crowd))) != 1:
         raise typer.BadParameter(
             "give labelled rows in one way: FILES, or --level NAME=FILE (once per level), or "
             "--items and --answers (and --gold)"
         )
-    if inputs_of(given).count("-") > 1:
+    files = [*(given.files or []), *levels.values(), *crowd]
+    if files.count("-") > 1:
         raise typer.BadParameter("- is standard input, which can be read only once")
-
-
-def inputs_of(given: Sources) -> list[str]:
-    """All files that are read."""
-    crowd = (given.items, given.answers, given.gold)
-    levels = _level_files(given.level or [])
-    return [*(given.files or []), *levels.values(), *(file for file in crowd if file is not None)]
+    return files
 
 
 def tables_of(given: Sources) -> tuple[list[str], Roles, dict[str, str] | None]:
@@ -93,7 +86,11 @@ def _level_files(pairs: Iterable[str]) -> dict[str, str]:
     """The files of --level NAME=FILE, by name."""
     files: dict[str, str] = {}
     for pair in pairs:
-        name, file = _name_and_file(pair)
+        # Split at the first equals sign that a file follows, as names can have one too.
+        words = pair.split("=")
+        splits = [("=".join(words[:k]), "=".join(words[k:])) for k in range(1, len(words))]
+        existing = [(n, file) for n, file in splits if file == "-" or Path(file).is_file()]
+        name, file = (*existing, *splits, ("", ""))[0]
         if not (name and file):
             raise typer.BadParameter(
                 f"--level must be NAME=FILE, as in --level crowd=crowd.csv; got {pair!r}"
@@ -104,26 +101,13 @@ def _level_files(pairs: Iterable[str]) -> dict[str, str]:
     return files
 
 
-def _name_and_file(pair: str) -> tuple[str, str]:
-    """Split at the first equals sign that a file follows, as names can have one too."""
-    words = pair.split("=")
-    splits = [("=".join(words[:k]), "=".join(words[k:])) for k in range(1, len(words))]
-    existing = [(name, file) for name, file in splits if file == "-" or Path(file).is_file()]
-    return (*existing, *splits, (pair, ""))[0]
-
-
-# ------------------------------------------------------- answers and Label Studio
-
-
 def is_export(file: str) -> bool:
     """Whether a file is an export of Label Studio, judging by its name."""
     return file.lower().endswith(".json")
 
 
 def _is_crowd(given: Sources) -> bool:
-    return bool(given.items or given.answers or given.gold) or any(
-        map(is_export, given.files or [])
-    )
+    return any((given.items, given.answers, given.gold, *map(is_export, given.files or [])))
 
 
 def _read_crowd(given: Sources, seed: int) -> LabelledTable:
@@ -137,8 +121,13 @@ def _read_crowd(given: Sources, seed: int) -> LabelledTable:
             raise typer.BadParameter(
                 f"--{name} is a column of tidy tables; answers of a crowd have none"
             )
+    if given.crowd == "majority" and given.aggregate not in {None, "majority"}:
+        raise typer.BadParameter(
+            f"--crowd majority and --aggregate {given.aggregate} are two ways to aggregate answers;"
+            " leave one out"
+        )
     how: dict[str, Any] = {
-        "level": _crowd_level(given),
+        "level": given.crowd or ("answer" if given.aggregate else "majority"),
         "ties": given.ties,
         "n_groups": given.groups,
         "aggregate": given.aggregate,
@@ -155,10 +144,7 @@ def _read_crowd(given: Sources, seed: int) -> LabelledTable:
     else:
         if given.items is None or given.answers is None:
             raise typer.BadParameter("--items and --answers go together; --gold is optional")
-        items, answers = (
-            read_table(given.items, **given.csv),
-            read_table(given.answers, **given.csv),
-        )
+        items, answers = (read_table(file, **given.csv) for file in (given.items, given.answers))
         gold = None if given.gold is None else read_table(given.gold, **given.csv)
         columns = {"task": given.task, "worker": given.worker, "label": given.target}
         how |= {k: v for k, v in columns.items() if v is not None}
@@ -167,16 +153,6 @@ def _read_crowd(given: Sources, seed: int) -> LabelledTable:
     rows = to_rows(items, answers, gold, **how)
     # The rows have these columns whatever those of the answers are called.
     return read_labelled([rows], _roles(given, target="label", id=item))
-
-
-def _crowd_level(given: Sources) -> str:
-    aggregated = given.aggregate not in (None, "majority")
-    if given.crowd == "majority" and aggregated:
-        raise typer.BadParameter(
-            f"--crowd majority and --aggregate {given.aggregate} are two ways to aggregate answers;"
-            " leave one out"
-        )
-    return given.crowd or ("answer" if aggregated else "majority")
 
 
 def rows_of(file: str) -> Any:
@@ -204,9 +180,6 @@ def naming(file: str) -> Iterator[None]:
         raise LabelStudioError(f"{prefix}{message}") from None
 
 
-# ------------------------------------------------------------- models and clusters
-
-
 def load_table_model(path: str) -> TableModel:
     """The model of tables in a file."""
     from polyfid.model_files.load import load
@@ -231,25 +204,15 @@ def cluster(address: str | None) -> Iterator[Any]:
 
     try:
         client = Client(address, timeout=TIMEOUT, set_as_default=False)
+        client.wait_for_workers(1, timeout=TIMEOUT)
     except (OSError, ValueError):
         raise typer.BadParameter(
-            f"no Dask scheduler answers at {address} within {TIMEOUT} s; is the address right, "
-            "and does `dask scheduler` run there?",
+            f"no Dask scheduler with workers answers at {address} within {TIMEOUT} s; is the "
+            f"address right, and do `dask scheduler` and `dask worker {address}` run?",
             param_hint="--dask",
         ) from None
     with client:
-        try:
-            client.wait_for_workers(1, timeout=TIMEOUT)
-        except TimeoutError:
-            raise typer.BadParameter(
-                f"the Dask scheduler at {address} has no workers; start some: "
-                f"dask worker {address}",
-                param_hint="--dask",
-            ) from None
         yield client
-
-
-# ----------------------------------------------------------------- sizes of tables
 
 
 def choose_blocks(given: Sources, many: ManyRows) -> tuple[bool, str]:
@@ -275,18 +238,7 @@ def choose_blocks(given: Sources, many: ManyRows) -> tuple[bool, str]:
 
 
 def estimate_size(path: str, delimiter: str | None = None) -> tuple[int, int]:
-    r"""Rows and columns of a file: exact for Parquet, an estimate for text, 0 for what is neither.
-
-    Examples
-    --------
-    >>> import tempfile, pathlib
-    >>> from polyfid.cli.sources import estimate_size
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = pathlib.Path(folder, "t.csv")
-    ...     _ = path.write_text("x,label\n" + "0.5,good\n" * 300)
-    ...     estimate_size(str(path))
-    (300, 2)
-    """
+    """Rows and columns of a file: exact for Parquet, an estimate for text, 0 for neither."""
     if not os.path.isfile(path):  # a pipe can be read only once; reading reports a missing file
         return 0, 0
     try:
@@ -308,16 +260,18 @@ def estimate_size(path: str, delimiter: str | None = None) -> tuple[int, int]:
     return max(round(start.count(b"\n") / share) - 1, 0), columns
 
 
-# ------------------------------------------------------------------------- outputs
-
-
-def out_path(out: str, inputs: Iterable[str] = (), endings: tuple[str, ...] = ()) -> Path | None:
-    """The file to write, None for standard output; inputs and missing folders are refused."""
-    if out == "-":
-        return None
+def check_out(
+    out: str, inputs: Iterable[str], endings: tuple[str, ...] = (), piped: Output | None = None
+) -> None:
+    """Refuse an output that cannot be written; tables with ``piped`` may go to standard output."""
     path = Path(out)
     problem = None
-    if not path.parent.is_dir():
+    if out == "-" and piped is None:
+        problem = "this is written to a file, not to -"
+    elif out == "-" and piped is not None:
+        both = "the table and JSON cannot both go to standard output; name a file for the table"
+        problem = both if piped.json else None
+    elif not path.parent.is_dir():
         problem = f"there is no folder {path.parent} for {path.name}"
     elif path.is_dir():
         problem = f"{out} is a folder; name a file"
@@ -327,25 +281,3 @@ def out_path(out: str, inputs: Iterable[str] = (), endings: tuple[str, ...] = ()
         problem = f"{out} must end in {', '.join(endings)}, which says its format"
     if problem is not None:
         raise typer.BadParameter(problem, param_hint="--out")
-    return path
-
-
-def table_path(
-    out: str, output: Output, inputs: Iterable[str], endings: tuple[str, ...] = ENDINGS
-) -> Path | None:
-    """`out_path` of a table; it and JSON cannot both go to standard output."""
-    path = out_path(out, inputs, endings)
-    if path is None and output.json:
-        raise typer.BadParameter(
-            "the table and JSON cannot both go to standard output; name a file for the table",
-            param_hint="--out",
-        )
-    return path
-
-
-def file_path(out: str, what: str, inputs: Iterable[str] = ()) -> Path:
-    """`out_path` of what cannot go to standard output."""
-    path = out_path(out, inputs)
-    if path is None:
-        raise typer.BadParameter(f"{what} is written to a file, not to -", param_hint="--out")
-    return path

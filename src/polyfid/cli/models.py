@@ -1,25 +1,28 @@
-"""``polyfid fit``: from tables to a saved model."""
+"""The verbs on models: ``polyfid fit``, ``predict`` and ``inspect``."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from polyfid.cli.config import write_config
-from polyfid.cli.console import Console, ProgressBar, complain
-from polyfid.cli.options import Fitting, ManyRows, Output, Sources
+from polyfid.cli.console import Console, complain
+from polyfid.cli.options import Blocks, Fitting, ManyRows, Output, Sources, TextFormat, out_option
 from polyfid.cli.sources import (
-    check_sources,
+    ENDINGS,
+    check_out,
     choose_blocks,
     cluster,
-    file_path,
     inputs_of,
+    load_table_model,
     read_sources,
+    rows_of,
     tables_of,
 )
+from polyfid.text import first_few
 
 if TYPE_CHECKING:
     from polyfid.estimator.classifier import MultiFidelityClassifier
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
 
 #: Rows times models whose fit takes a few seconds.
 SMALL_WORK = 8000
+#: Upper bound on the names that are printed of a list.
+MAX_NAMES = 40
 
 
 def fit(
@@ -35,9 +40,7 @@ def fit(
     fitting: Fitting,
     many: ManyRows,
     output: Output,
-    out: Annotated[
-        str, typer.Option("--out", "-o", metavar="FILE", help="The model file to write.")
-    ] = "model.polyfid",
+    out: Annotated[str, out_option("The model file to write.")] = "model.polyfid",
     no_rows: Annotated[
         bool,
         typer.Option(
@@ -52,7 +55,7 @@ def fit(
     A model that was fitted in blocks has no training table: its report needs the tables.
     """
     console = Console(output)
-    path = file_path(out, "a model", inputs_of(sources))
+    check_out(out, inputs_of(sources))
     try:
         with console.warnings() as notes:
             model, in_blocks = _fit_sources(sources, fitting, many, console)
@@ -60,35 +63,24 @@ def fit(
         if many.checkpoint is not None and Path(many.checkpoint).exists():
             complain(f"{many.checkpoint} has the state so far; the same command resumes from it")
         raise
-    (replace(model, table=None) if no_rows else model).save(path)
-    config = write_config(context, path)
+    (replace(model, table=None) if no_rows else model).save(out)
     console.say(f"{model.classifier.report_}\n")
-    console.say(f"Written: {path} and {config}")
-    console.result(
-        {
-            "model": str(path),
-            "config": str(config),
-            "summary": model.summary(),
-            "in_blocks": in_blocks,
-            "warnings": notes,
-        }
-    )
+    summary = model.summary()
+    console.written(context, out, model=out, summary=summary, in_blocks=in_blocks, warnings=notes)
 
 
 def _fit_sources(
     sources: Sources, fitting: Fitting, many: ManyRows, console: Console
 ) -> tuple[TableModel, bool]:
     """The model of tables of any size, and whether they were read in blocks."""
-    check_sources(sources)
+    from polyfid.tables import TableModel
+
     model = make_classifier(fitting, many)
     in_blocks, reason = choose_blocks(sources, many)
     if not in_blocks:
         table = read_sources(sources, fitting.seed)
         console.say(f"{len(table):,} rows were read into memory")
-        with console.progress("Fitting") as bar:
-            return fit_table(table, fitting, sources.missing, bar, model), False
-    from polyfid.tables import TableModel
-
+        return fit_table(table, fitting, sources.missing, console, model), False
     console.say(f"Tables are read in blocks ({reason})")
     files, roles, levels = tables_of(sources)
     with cluster(many.dask) as client, console.progress("Reading") as bar:
@@ -136,7 +128,7 @@ def fit_table(
     table: LabelledTable,
     fitting: Fitting,
     missing: Any,
-    bar: ProgressBar,
+    console: Console,
     model: MultiFidelityClassifier | None = None,
 ) -> TableModel:
     """The model of a table in memory."""
@@ -144,7 +136,8 @@ def fit_table(
 
     model = make_classifier(fitting) if model is None else model
     model.set_params(n_jobs=n_jobs(fitting, model, table.label))
-    fitted = TableModel.fit(table, model, missing=missing, callback=bar)
+    with console.progress("Fitting") as bar:
+        fitted = TableModel.fit(table, model, missing=missing, callback=bar)
     fitted.classifier.set_params(n_jobs=None)  # depends on this machine, not on the model
     return fitted
 
@@ -160,3 +153,86 @@ def n_jobs(fitting: Fitting, model: MultiFidelityClassifier, labels: Any, fits: 
     classes = len({*labels})
     models = fits * kernels * (classes if classes > 2 else 1)
     return 1 if len(labels) * models < SMALL_WORK else -1
+
+
+def predict(
+    context: typer.Context,
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A file that polyfid fit wrote.")],
+    new: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE",
+            help="New rows: CSV (also .gz), Parquet, a JSON export of Label Studio, or -.",
+        ),
+    ],
+    output: Output,
+    text: TextFormat,
+    many: Blocks,
+    out: Annotated[str, out_option("The table of predictions to write, or -.")] = "-",
+    fidelity: Annotated[
+        str | None,
+        typer.Option(
+            help="Predict the labels that this level would give.", show_default="the most trusted"
+        ),
+    ] = None,
+    id: Annotated[
+        str | None,
+        typer.Option("--id", help="Column with names of the rows.", show_default="as in the fit"),
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Number of threads.", show_default="all cores")
+    ] = None,
+) -> None:
+    """Predict the labels of new rows, block by block: the file may be larger than memory."""
+    from polyfid.tables import iter_blocks, write_table
+
+    console = Console(output, out)
+    check_out(out, [model, new], ENDINGS, output)
+    csv = text.csv
+    loaded = load_table_model(model)
+    levels = [str(level) for level in loaded.classifier.levels_]
+    if fidelity is not None and fidelity not in levels:
+        raise typer.BadParameter(
+            f"the model has levels {', '.join(levels)}; got {fidelity!r}", param_hint="--fidelity"
+        )
+    with (
+        cluster(many.dask) as client,
+        console.warnings() as notes,
+        console.progress("Predicting") as bar,
+    ):
+        source = rows_of(new)
+        if source is new:
+            blocks = loaded.read_blocks(new, id=id, rows=many.block, **csv)
+        else:
+            blocks = iter_blocks(source, rows=many.block)
+        write_table(bar.over(loaded.predict_blocks(blocks, fidelity, id, jobs, client)), out)
+    if out != "-":
+        console.say(f"{bar.done:,} rows predicted")
+        console.written(context, out, rows=bar.done, out=out, warnings=notes)
+
+
+def inspect(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A model file.")], output: Output
+) -> None:
+    """Show what a model file holds. Only its header is read, and no code in it is run."""
+    from polyfid.model_files import inspect as read_header
+
+    console = Console(output)
+    header = read_header(model)
+    console.result(header)
+    arrays = header.get("arrays", [])
+    size = sum(array["nbytes"] for array in arrays)
+    shown = {**header, "arrays": f"{len(arrays)} arrays, {size:,} bytes"}
+    console.say("\n".join(_lines(shown)))
+
+
+def _lines(values: Mapping[str, Any], indent: str = "") -> list[str]:
+    lines = []
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            lines += [f"{indent}{name}:", *_lines(value, indent + "  ")]
+        else:
+            text = f"{value:.6g}" if isinstance(value, float) else str(value)
+            text = first_few(value, MAX_NAMES) if isinstance(value, list) else text
+            lines.append(f"{indent}{name}: {text}")
+    return lines
