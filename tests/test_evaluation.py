@@ -299,9 +299,9 @@ def test_as_json(helped):
     ("change", "message"),
     [
         (lambda X, y, f: (X, y, np.ones(len(y))), "one level only.*cross_val_score"),
-        (lambda X, y, f: (X[:60], y[:60], f[:60]), "no row at the top level 'gold'"),
-        (lambda X, y, f: (X, np.where(f == "gold", 1, y), f), "all of class 1"),
-        (lambda X, y, f: (X, np.r_[y[:60], 2, [0, 1] * 11, 0], f), "class 2 has one trusted row"),
+        (lambda X, y, f: (X[:60], y[:60], f[:60]), "trusted rows \\(level 'gold'\\) are none"),
+        (lambda X, y, f: (X, np.where(f == "gold", 1, y), f), "are 24 of class 1, and"),
+        (lambda X, y, f: (X, np.r_[y[:60], 2, [0, 1] * 11, 0], f), "1 of class 2, and"),
         (lambda X, y, f: (X, y[1:], f), "y has 83 entries and X has 84 rows"),
         (lambda X, y, f: (X, y, f[1:]), "fidelity has 83 entries"),
         (lambda X, y, f: (X, None, f), "y is None"),
@@ -318,8 +318,8 @@ def test_data_that_cannot_be_evaluated(change, message):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"n_splits": 1}, "n_splits must be an integer from 2"),
-        ({"n_bootstrap": 0}, "n_bootstrap must be"),
+        ({"n_splits": 1}, "n_splits == 1, must be >= 2"),
+        ({"n_bootstrap": 0}, "n_bootstrap == 0, must be >= 10"),
         ({"model": object()}, "model must be a MultiFidelityClassifier"),
         ({"model": MultiFidelityClassifier(fidelity_feature=0)}, "fidelity_feature=0"),
         ({"model": MultiFidelityClassifier(label_noise="annotator")}, "annotator"),

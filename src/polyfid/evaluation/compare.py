@@ -6,13 +6,14 @@ import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
-from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils import _safe_indexing, check_random_state, check_scalar
 
 from polyfid.arrays import Array
 from polyfid.estimator.baselines import Pooled, Stacked, TrustedOnly
@@ -107,13 +108,12 @@ def evaluate(
     >>> result.out_of_fold["polyfid"].shape
     (20, 2)
     """
-    _check_count("n_splits", n_splits, 2)
-    _check_count("n_bootstrap", n_bootstrap, 10)
+    check_scalar(n_splits, "n_splits", Integral, min_val=2)
+    check_scalar(n_bootstrap, "n_bootstrap", Integral, min_val=10)
     model = MultiFidelityClassifier() if model is None else model
     _check_model(model)
     data = _read(model, X, y, fidelity, sample_weight, levels)
-    per_class = _trusted_per_class(data)
-    folds = min(n_splits, int(per_class.min()))
+    folds = min(n_splits, data.rarest)
     rng = check_random_state(random_state)
     seed = int(rng.randint(2**31 - 1))
     splitter = TrustedKFold(
@@ -122,7 +122,6 @@ def evaluate(
     splits = list(splitter.split(data.X, data.y, fidelity=data.fidelity))
     methods = _methods(model, seed, n_jobs)
     probas, warned = _predict(methods, data, encoder, splits, n_jobs, progress)
-
     labels, weight = data.y[data.trusted], data.weight[data.trusted]
     code = np.searchsorted(data.classes, labels)
     samples = bootstrap(probas, code, weight, n_bootstrap, rng)
@@ -130,7 +129,7 @@ def evaluate(
     fold = np.empty(len(data.y), dtype=np.intp)
     for k, (_, test) in enumerate(splits):
         fold[test] = k
-    notes = _notes(data, per_class, n_splits, folds, drop_repeats)
+    notes = _notes(data, n_splits, folds, drop_repeats)
     return Evaluation(
         levels=data.levels,
         classes=tuple(data.classes.tolist()),
@@ -159,13 +158,14 @@ class _LabelledRows:
     index: Index
     levels: tuple[Any, ...]
     trusted: Index  # the rows at the top level
+    rarest: int  # how many of them are of their rarest class
     classes: NDArray[Any]
 
 
 def _read(
     model: MultiFidelityClassifier, X: Any, y: Any, fidelity: Any, sample_weight: Any, levels: Any
 ) -> _LabelledRows:
-    """The rows, if there are both trusted and cheaper ones."""
+    """The rows, if there are cheaper ones, and trusted ones of two classes for two folds."""
     X = as_table(X)
     n = X.shape[0]
     if fidelity is None:
@@ -181,33 +181,17 @@ def _read(
             f"fidelity has rows of one level only, {names[-1]!r}, so there is nothing to compare; "
             "add cheaper labels, or score a single level with scikit-learn's cross_val_score"
         )
-    if not len(trusted):
+    classes, counts = np.unique(labels[trusted], return_counts=True)
+    if len(classes) < 2 or counts.min() < 2:
+        held = [f"{n} of class {c!s}" for c, n in zip(classes, counts, strict=True)]
         raise ValueError(
-            f"fidelity has no row at the top level {names[-1]!r}, and methods are scored on "
-            f"trusted rows; the levels, least trusted first, are {list(names)}: add trusted "
-            "labels, or correct the order by levels="
+            f"the trusted rows (level {names[-1]!r}) are {', '.join(held) or 'none'}, and "
+            "cross-validation needs two of each class and at least two classes; label more rows at "
+            f"that level, or correct the order of the levels {list(names)} by levels="
         )
     by_name = FidelityArray(np.asarray(names)[level], names)
     rows = (_safe_indexing(X, index), labels, by_name, weight[index], index)
-    return _LabelledRows(*rows, names, trusted, np.unique(labels))
-
-
-def _trusted_per_class(data: _LabelledRows) -> Index:
-    """The number of trusted rows of each class that has any, if there are enough for folds."""
-    classes, counts = np.unique(data.y[data.trusted], return_counts=True)
-    top = data.levels[-1]
-    if len(classes) < 2:
-        raise ValueError(
-            f"the trusted rows (level {top!r}) are all of class {classes[0]!s}; label rows of "
-            "other classes at that level"
-        )
-    if counts.min() < 2:
-        rare = ", ".join(map(str, classes[counts < 2]))
-        raise ValueError(
-            f"class {rare} has one trusted row (level {top!r}), and cross-validation needs at "
-            "least two of each class; label more rows of it at that level"
-        )
-    return counts
+    return _LabelledRows(*rows, names, trusted, int(counts.min()), np.unique(labels))
 
 
 def _predict(
@@ -280,32 +264,26 @@ def _estimates(values: Array, samples: Array) -> dict[str, Estimate]:
     return {name: Estimate.of(values[k], samples[:, k]) for k, name in enumerate(SCORES)}
 
 
-def _notes(
-    data: _LabelledRows, per_class: Index, asked: int, folds: int, drop_repeats: bool
-) -> list[str]:
+def _notes(data: _LabelledRows, asked: int, folds: int, drop_repeats: bool) -> list[str]:
     """Reasons for caution that lie in the rows."""
-    notes = []
-    n = len(data.trusted)
-    if is_small(data.y[data.trusted]):
+    labels, notes = data.y[data.trusted], []
+    if is_small(labels):
         notes.append(
-            f"small sample: {n} trusted rows, {per_class.min()} of the rarest class; the intervals "
-            "are rough, and another sample may well give another verdict"
+            f"small sample: {len(labels)} trusted rows, {data.rarest} of the rarest class; the "
+            "intervals are rough, and another sample may well give another verdict"
         )
     if folds < asked:
         notes.append(f"{folds} folds instead of {asked}, as a class has {folds} trusted rows")
-    absent = np.setdiff1d(data.classes, data.y[data.trusted])
-    if len(absent):
-        names = ", ".join(map(str, absent))
-        notes.append(f"no trusted row is of class {names}, so it is not in the ROC AUC")
-    if not drop_repeats:
-        point = point_ids(data.X)
-        cheap = np.delete(point, data.trusted)
-        repeated = int(np.isin(point[data.trusted], cheap).sum())
-        if repeated:
-            notes.append(
-                f"{repeated} of the {n} trusted points also have cheaper labels, which stay in "
-                "the training sets; for points without any label pass drop_repeats=True"
-            )
+    absent = ", ".join(map(str, np.setdiff1d(data.classes, labels)))
+    if absent:
+        notes.append(f"no trusted row is of class {absent}, so it is not in the ROC AUC")
+    point = point_ids(data.X)
+    repeated = int(np.isin(point[data.trusted], np.delete(point, data.trusted)).sum())
+    if repeated and not drop_repeats:
+        notes.append(
+            f"{repeated} of the {len(labels)} trusted points also have cheaper labels, which stay "
+            "in the training sets; for points without any label pass drop_repeats=True"
+        )
     return notes
 
 
@@ -313,31 +291,25 @@ def _warning_notes(warned: dict[str, dict[str, int]], n_folds: int) -> list[str]
     """One note per warning and method; one in all where every method warned in as many folds."""
     notes = []
     for message, folds in sorted(warned.items()):
-        counts = (
-            folds if len({*folds.values()}) > 1 else {"all methods": next(iter(folds.values()))}
-        )
+        same = len({*folds.values()}) == 1
+        counts = {"all methods": folds[OURS]} if same else folds
         notes += [f"{m}, {n} of {n_folds} folds: {message}" for m, n in counts.items() if n]
     return notes
 
 
-def _check_count(name: str, value: object, least: int) -> None:
-    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
-        raise ValueError(f"{name} must be an integer from {least}, got {value!r}")
-
-
 def _check_model(model: Any) -> None:
+    problem = None
     if not isinstance(model, MultiFidelityClassifier):
-        raise ValueError(
-            "model must be a MultiFidelityClassifier, or None for one with default settings; got "
-            f"{type(model).__name__}"
+        problem = f"must be a MultiFidelityClassifier or None, got {type(model).__name__}"
+    elif model.fidelity_feature is not None:
+        problem = (
+            f"has fidelity_feature={model.fidelity_feature!r}, but the levels come as the argument "
+            "fidelity; pass X without that column and a model without the setting"
         )
-    if model.fidelity_feature is not None:
-        raise ValueError(
-            f"model has fidelity_feature={model.fidelity_feature!r}, but the levels come as the "
-            "argument fidelity; pass X without that column and a model without the setting"
+    elif isinstance(model.label_noise, str) and model.label_noise == "annotator":
+        problem = (
+            'has label_noise="annotator", which needs the annotator of each label, and evaluate '
+            'has no such argument; use label_noise="fidelity" or None'
         )
-    if isinstance(model.label_noise, str) and model.label_noise == "annotator":
-        raise ValueError(
-            'model has label_noise="annotator", which needs the annotator of each label, and '
-            'evaluate has no such argument; use label_noise="fidelity" or None'
-        )
+    if problem is not None:
+        raise ValueError(f"model {problem}")

@@ -34,14 +34,7 @@ def is_small(labels: NDArray[Any]) -> bool:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A figure with its 95 % interval.
-
-    Examples
-    --------
-    >>> from polyfid.evaluation import Estimate
-    >>> print(Estimate(0.5, 0.4, 0.61))
-    0.500 [0.400, 0.610]
-    """
+    """A figure with its 95 % interval."""
 
     value: float
     low: float
@@ -92,21 +85,6 @@ class Evaluation:
     Intervals are percentiles of a bootstrap over trusted rows, drawn within their class. They say
     how much the figure would change with other test rows; that other training rows would give
     other models is not in them.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from polyfid import MultiFidelityClassifier, stack_levels
-    >>> from polyfid.evaluation import evaluate
-    >>> from polyfid.kernels import RBF
-    >>> rng = np.random.RandomState(0)
-    >>> X = rng.uniform(-2, 2, (90, 1))
-    >>> right = X[:, 0] > 0
-    >>> X, y, fidelity = stack_levels({"crowd": (X[:60], right[:60]), "gold": (X[60:], right[60:])})
-    >>> model = MultiFidelityClassifier(kernel=1.0 * RBF())
-    >>> result = evaluate(X, y, fidelity, model=model)
-    >>> result.verdict, result.scores["polyfid"]["roc_auc"].value
-    ('help', 1.0)
     """
 
     levels: tuple[Any, ...]
@@ -129,16 +107,17 @@ class Evaluation:
         better side in log-loss or ROC AUC, and in neither wholly on the worse side. Harm is the
         opposite.
         """
-        better, worse = self._clear(1.0), self._clear(-1.0)
-        if better and not worse:
-            return "help"
-        return "harm" if worse and not better else "no clear difference"
+        sides = {*self._clear().values()}
+        if len(sides) != 1:
+            return "no clear difference"
+        return "help" if sides.pop() else "harm"
 
     @property
     def deciding_score(self) -> str:
         """The score that the verdict rests on: the first clear one, without any the log-loss."""
-        clear = self._clear(1.0) + self._clear(-1.0)
-        return _DECIDING[0] if self.verdict == "no clear difference" else clear[0]
+        if self.verdict == "no clear difference":
+            return _DECIDING[0]
+        return next(iter(self._clear()))
 
     @property
     def sentence(self) -> str:
@@ -179,15 +158,14 @@ class Evaluation:
         lines += [textwrap.fill(f"Note: {note}", _WIDTH) for note in self.notes]
         return "\n".join(lines)
 
-    def _clear(self, side: float) -> list[str]:
-        """Deciding scores whose whole interval is on the better (1) or worse (-1) side."""
-        clear = []
-        for name in _DECIDING:
-            sign = side if SCORES[name].more_is_better else -side
-            difference = self.differences[ALONE][name]
-            if min(sign * difference.low, sign * difference.high) > 0.0:
-                clear.append(name)
-        return clear
+    def _clear(self) -> dict[str, bool]:
+        """Deciding scores whose interval does not hold zero, and whether they are better."""
+        changes = {name: self.differences[ALONE][name] for name in _DECIDING}
+        return {
+            name: (change.low > 0.0) == SCORES[name].more_is_better
+            for name, change in changes.items()
+            if change.low > 0.0 or change.high < 0.0
+        }
 
 
 def _table(head: str, scores: Mapping[str, Mapping[str, Estimate]], sign: str) -> list[str]:

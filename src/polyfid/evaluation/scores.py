@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,14 +26,7 @@ _MAX_BINS, _ROWS_PER_BIN = 10, 10
 
 @dataclass(frozen=True)
 class Score:
-    """The name of a score as people write it, and whether higher values are better.
-
-    Examples
-    --------
-    >>> from polyfid.evaluation import SCORES
-    >>> SCORES["log_loss"].words, SCORES["log_loss"].more_is_better
-    ('log-loss', False)
-    """
+    """The name of a score as people write it, and whether higher values are better."""
 
     words: str
     more_is_better: bool
@@ -47,15 +41,10 @@ SCORES: dict[str, Score] = {
 
 
 def score(proba: Array, code: Index, weights: Array) -> Array:
-    """All of `SCORES` under each weighting, (n_weightings, n_scores).
+    """All of `SCORES` under each row of ``weights``, (n_weightings, n_scores).
 
-    Parameters
-    ----------
-    proba : ndarray of shape (n, n_classes)
-    code : ndarray of shape (n,)
-        The class of each row, as the place of its column in ``proba``.
-    weights : ndarray of shape (n_weightings, n)
-        In each weighting every class in ``code`` must have a weight above zero.
+    ``code`` is the class of each row, as the place of its column in ``proba``. In each weighting
+    every class in ``code`` must have a weight above zero.
     """
     total = weights.sum(axis=1)
     rows = np.arange(len(code))
@@ -112,15 +101,11 @@ def resample(code: Index, n_samples: int, rng: np.random.RandomState) -> Iterato
 
 
 def bootstrap(
-    probas: Mapping[str, Array],
-    code: Index,
-    weight: Array,
-    n_samples: int,
-    rng: np.random.RandomState,
+    probas: Mapping[str, Array], code: Index, weight: Array, n_samples: int, rng: Any
 ) -> dict[str, Array]:
     """Scores per method (n_samples, n_scores); all methods get the same bootstrap samples."""
-    batches: dict[str, list[Array]] = {name: [] for name in probas}
-    for counts in resample(code, n_samples, rng):
-        for name, proba in probas.items():
-            batches[name].append(score(proba, code, counts * weight))
-    return {name: np.concatenate(scores) for name, scores in batches.items()}
+    batches = [
+        {name: score(proba, code, counts * weight) for name, proba in probas.items()}
+        for counts in resample(code, n_samples, rng)
+    ]
+    return {name: np.concatenate([batch[name] for batch in batches]) for name in probas}
