@@ -17,20 +17,6 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A context that gives a file to write, which replaces ``path`` once it is complete.
 
     Where the block raises, ``path`` stays as it was. Pipes and devices are written to directly.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from polyfid.atomic import replacing
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "a.txt")
-    ...     with replacing(path) as file:
-    ...         _ = file.write(b"all of it")
-    ...         path.exists()
-    ...     path.read_text()
-    False
-    'all of it'
     """
     target = Path(os.path.realpath(path))  # a symbolic link stays, its target is replaced
     if not target.parent.is_dir():

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable
+from os.path import commonprefix
 
 #: Longest cell that a table of text shows in full.
 LONGEST = 30
 
 
 def first_few(names: Iterable[object], limit: int) -> str:
-    """The first ``limit`` names with commas between them, and how many more there are.
-
-    Examples
-    --------
-    >>> from polyfid.text import first_few
-    >>> first_few("abcdefg", 3), first_few("abc", 3)
-    ('a, b, c and 4 more', 'a, b, c')
-    """
+    """The first ``limit`` names with commas between them, and how many more there are."""
     every = [str(name) for name in names]
     more = f" and {len(every) - limit:,} more" if len(every) > limit else ""
     return ", ".join(every[:limit]) + more
@@ -37,35 +31,17 @@ def name_few(names: Iterable[object], most: int = 12) -> str:
 
 
 def visible(text: str) -> str:
-    r"""Text whose control characters are written out, as they could steer the terminal.
-
-    Examples
-    --------
-    >>> from polyfid.text import visible
-    >>> print(visible("red: \x1b[31m"))
-    red: \x1b[31m
-    """
-    return "".join(c if c.isprintable() or c == "\n" else _escape(c) for c in text)
-
-
-def _escape(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")
+    """Text whose control characters are written out, as they could steer the terminal."""
+    escaped = {c: c.encode("unicode_escape").decode() for c in {*text} if not c.isprintable()}
+    return text.translate(str.maketrans({**escaped, "\n": "\n"}))
 
 
 def aligned(
     rows: Iterable[Iterable[object]], indent: int = 2, words: Collection[int] = (0,)
 ) -> list[str]:
-    r"""Lines of a table whose first row is its header.
+    """Lines of a table whose first row is its header.
 
     Columns whose places are in ``words`` are aligned to the left, the others to the right.
-
-    Examples
-    --------
-    >>> from polyfid.text import aligned
-    >>> print("\n".join(aligned([["level", "rows"], ["crowd", 120], ["gold", 7]])))
-      level  rows
-      crowd   120
-      gold      7
     """
     heads, *cells = ([visible(str(c)).replace("\n", "\\n") for c in row] for row in rows)
     columns = zip(abbreviate(heads, LONGEST), *cells, strict=True)
@@ -82,22 +58,18 @@ def abbreviate(names: Iterable[object], longest: int) -> list[str]:
 
     The middle of a long name is left out. Where two names would then be the same, their beginning
     and end are left out instead, and the letters in which they differ stay.
-
-    Examples
-    --------
-    >>> from polyfid.text import abbreviate
-    >>> abbreviate(["speed", "temperature_of_the_inlet"], 16)
-    ['speed', 'temperat…e_inlet']
-    >>> abbreviate([f"temperature_at_sensor_{i}_in_celsius" for i in (1, 2)], 16)
-    ['…t_sensor_1_in_…', '…t_sensor_2_in_…']
     """
     texts = [str(name) for name in names]
     shown = {text: _without_middle(text, longest) for text in texts}
     often = Counter(shown.values())
     alike = [text for text, short in shown.items() if often[short] > 1]
-    if alike:
-        shown |= {text: _around_difference(text, alike, longest) for text in alike}
-    return _numbered([shown[text] for text in texts], texts)
+    shown |= {text: _around_difference(text, alike, longest) for text in alike}
+    often, numbers = Counter(shown.values()), Counter[str]()
+    for text, short in shown.items():
+        if often[short] > 1:  # after all
+            numbers[short] += 1
+            shown[text] = f"{short} ({numbers[short]})"
+    return [shown[text] for text in texts]
 
 
 def _without_middle(text: str, longest: int) -> str:
@@ -109,9 +81,8 @@ def _without_middle(text: str, longest: int) -> str:
 
 def _around_difference(text: str, alike: list[str], longest: int) -> str:
     """The letters in which a text differs from the others, with some of those around them."""
-    start = _shared(alike)
-    ends = [other[start:][::-1] for other in alike]
-    stop = len(text) - _shared(ends)
+    start = len(commonprefix(alike))  # noqa: RUF071 (letters are meant, not folders)
+    stop = len(text) - len(commonprefix([other[start:][::-1] for other in alike]))  # noqa: RUF071
     room = longest - 2 - (stop - start)
     if room < 0:
         return f"…{_without_middle(text[start:stop], longest - 2)}…"
@@ -121,26 +92,6 @@ def _around_difference(text: str, alike: list[str], longest: int) -> str:
     after = min(room - before, len(text) - stop)
     first, last = start - before, stop + after
     return f"{'…' * (first > 0)}{text[first:last]}{'…' * (last < len(text))}"
-
-
-def _shared(texts: list[str]) -> int:
-    """How many letters all texts begin with."""
-    columns = zip(*texts, strict=False)
-    return next(
-        (place for place, letters in enumerate(columns) if len(set(letters)) > 1),
-        min(map(len, texts)),
-    )
-
-
-def _numbered(shown: list[str], texts: list[str]) -> list[str]:
-    """The short names, numbered where different texts have the same short name after all."""
-    numbers: dict[str, dict[str, int]] = {}
-    for short, text in zip(shown, texts, strict=True):
-        numbers.setdefault(short, {}).setdefault(text, len(numbers[short]) + 1)
-    return [
-        short if len(numbers[short]) == 1 else f"{short} ({numbers[short][text]})"
-        for short, text in zip(shown, texts, strict=True)
-    ]
 
 
 def bytes_in_words(count: float) -> str:
