@@ -103,10 +103,10 @@ def process():
     """Start ``polyfid`` as a process of its own."""
     running = []
 
-    def start(*args, **options):
-        env = {**os.environ, **ONE_THREAD, **options.pop("env", {})}
+    def start(*args, env=(), **options):
         pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
         command = [sys.executable, "-m", "polyfid.cli", *map(str, args)]
+        env = {**os.environ, **ONE_THREAD, **dict(env)}
         running.append(subprocess.Popen(command, env=env, **{**pipes, **options}))
         return running[-1]
 

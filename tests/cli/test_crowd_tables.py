@@ -1,6 +1,5 @@
 """Tables of a crowd and exports of Label Studio, through the verbs that read them."""
 
-import importlib.util
 import json
 import sys
 
@@ -48,8 +47,8 @@ def rows_of(found):
 def test_long_and_wide_are_the_same(polyfid, crowd):
     wide = polyfid.json(f"check {TABLES} --answers wide.csv")
     assert rows_of(wide) == {"crowd": N, "gold": N // 2}
-    assert polyfid.json(f"check {TABLES} --answers long.csv") == wide
-    assert polyfid.json(f"check {TABLES} --answers wide.csv --form wide") == wide
+    for same in ("long.csv", "wide.csv --form wide", "long.csv --aggregate majority"):
+        assert polyfid.json(f"check {TABLES} --answers {same}") == wide
 
 
 def test_rows_of_the_crowd(polyfid, crowd, no_crowd_kit):
@@ -79,21 +78,6 @@ def test_seeded_draws(polyfid, crowd):
     assert draws[0] == draws[1] != draws[2]
 
 
-def test_fit_takes_them(polyfid, crowd):
-    polyfid(f"fit {TABLES} --answers wide.csv --kernel rbf -q")
-    assert polyfid.json("inspect model.polyfid")["levels"] == ["crowd", "gold"]
-    polyfid("fit --config model.polyfid.toml -q")
-
-
-def test_unknown_tasks_are_a_problem_with_the_data(polyfid, crowd, folder):
-    with (folder / "long.csv").open("a") as file:
-        file.write("999,ann,hot\n")
-    said = polyfid(f"check {TABLES} --answers long.csv", code=1).stderr
-    row = len((folder / "long.csv").read_text().splitlines())
-    assert f"answers (long.csv) has 1 of {N + 1} tasks that are no items: '999'" in said
-    assert f"column 'task', row {row}." in said
-
-
 ITEMS, ANSWERS = "--items items.csv", "--answers long.csv"
 
 
@@ -105,6 +89,11 @@ ITEMS, ANSWERS = "--items items.csv", "--answers long.csv"
             f"--items bad.csv {ANSWERS}",
             "id,heat\n4,1\n5,1\n4,2",
             ["items (bad.csv), column 'id': '4' occur", "again in row 4;"],
+        ),
+        (
+            f"{ITEMS} --answers bad.csv",
+            "task,worker,label\n1,ann,hot\n999,ann,hot",
+            ["answers (bad.csv) has 1 of 2 tasks that are no items: '999'", "row 3."],
         ),
         # A row without an answer is left out, and does not move the count of those after it.
         (
@@ -134,16 +123,6 @@ def test_errors_name_file_row_and_option(polyfid, crowd, folder, call, table, wo
 def test_without_crowd_kit_the_extra_is_named(polyfid, crowd, no_crowd_kit, verb):
     call = f"{verb} {TABLES} --answers long.csv --aggregate dawid-skene"
     assert "polyfid[crowd]" in polyfid(call, code=2).stderr
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(importlib.util.find_spec("crowdkit") is None, reason="crowd-kit is missing")
-def test_dawid_and_skene(polyfid, crowd):
-    call = f"check {TABLES} --answers long.csv --aggregate one-coin-dawid-skene"
-    assert rows_of(polyfid.json(call)) == {"crowd": N, "gold": N // 2}
-
-
-# ------------------------------------------------------------------------- Label Studio
 
 
 @pytest.fixture

@@ -18,29 +18,9 @@ def test_evaluate_fits_a_terminal(polyfid, folder):
     result = polyfid(f"evaluate tidy.csv {FAST} --folds 3")
     assert result.stdout.startswith("The cheaper labels (crowd)")
     assert max(map(len, result.stdout.splitlines())) <= 80
-    for words in ("polyfid", "trusted only", "pooled", "stacked", "ROC AUC", "log-loss", "Brier"):
-        assert words in result.stdout
     assert "Note: small sample: 20 trusted rows" in result.stdout
     assert result.stderr == ""
     assert "level" in polyfid(f"evaluate --level a=crowd.csv {FAST}", code=1).stderr
-
-
-def test_a_held_out_row_does_not_change_the_encoding(polyfid, folder):
-    table = pd.read_csv("tidy.csv")
-    table.loc[::3, "flow"] = np.nan  # to be replaced by the median
-    row = table.index[(table.fidelity == "expert") & table.flow.notna()][0]
-    outcomes = []
-    for value in (table.flow.median(), 1e6):
-        table.loc[row, "flow"] = value
-        table.to_csv("gaps.csv", index=False)
-        found = polyfid.json(f"evaluate gaps.csv {FAST} --folds 3 --missing median")
-        outcomes.append(found["out_of_fold"])
-    fold = np.array(outcomes[0]["fold"])
-    place = outcomes[0]["rows"].index(row)
-    beside = (fold == fold[place]) & (np.arange(len(fold)) != place)
-    for method in ("polyfid", "trusted only", "pooled", "stacked"):
-        one, other = (np.array(o["probabilities"][method]) for o in outcomes)
-        np.testing.assert_allclose(one[beside], other[beside], rtol=1e-10)
 
 
 def test_a_category_of_held_out_rows_is_unknown_to_the_models(polyfid, folder):

@@ -1,6 +1,5 @@
 """``polyfid fit``, ``predict`` and ``inspect``."""
 
-import gzip
 import io
 import re
 
@@ -64,9 +63,6 @@ def test_a_model_without_its_rows(polyfid, folder):
     assert "give the tables instead" in said
 
 
-# ------------------------------------------------------------------------------ predict
-
-
 def test_columns_of_predictions(polyfid, folder):
     result = polyfid(f"{PREDICT} -o out.csv")
     assert result.stdout == "12 rows predicted\nWritten: out.csv, out.csv.toml\n"
@@ -90,31 +86,13 @@ def test_standard_input_standard_output_and_blocks(polyfid, folder):
     assert sorted(folder.iterdir()) == before
 
 
-@pytest.mark.parametrize(
-    ("name", "read"),
-    [("out.csv.gz", pd.read_csv), ("out.parquet", pd.read_parquet), ("out.tsv", pd.read_table)],
-)
-def test_formats(polyfid, folder, name, read):
-    with gzip.open("new.csv.gz", "wb") as file:
-        file.write((folder / "new.csv").read_bytes())
-    polyfid(f"predict model.polyfid new.csv.gz -o {name}")
-    assert len(read(name)) == 12
-
-
 def test_another_level_and_another_id(polyfid, folder):
     assert polyfid(PREDICT).stdout != polyfid(f"{PREDICT} --fidelity crowd").stdout
     assert polyfid(f"{PREDICT} --id heat").stdout.startswith("heat,")
     assert "'name'" in polyfid(f"{PREDICT} --id name", code=1).stderr
 
 
-def test_problems_with_new_rows_name_row_and_column(polyfid, folder):
-    (folder / "text.csv").write_text("id,heat,flow\n1,2,3\n2,hot,3\n")
-    said = polyfid("predict model.polyfid text.csv -o out.csv", code=1).stderr
-    assert "text.csv, row 3, column 'heat'" in said
-    assert not list(folder.glob("*out*"))
-
-
-@pytest.mark.parametrize("name", ["new.csv", "new.csv.gz", "new.parquet", "-"])
+@pytest.mark.parametrize("name", ["new.csv", "new.parquet", "-"])
 def test_a_column_of_another_name_is_named_though_it_is_not_read(polyfid, folder, name):
     new = pd.read_csv("new.csv").rename(columns={"heat": "Heat", "flow": "feat"})
     text = new.to_csv(index=False)
@@ -127,22 +105,6 @@ def test_a_column_of_another_name_is_named_though_it_is_not_read(polyfid, folder
     assert f"did you mean 'Heat'? the columns are {there}" in said
     said = polyfid(f"predict model.polyfid {name} --id idd", input=text, code=1).stderr
     assert f"did you mean 'id'? the columns are {there}" in said
-
-
-def test_suggestions_for_columns(polyfid, folder):
-    rows = "\n".join(f"{i},{i % 3},1,{i},{'xy'[i % 2]},{'lh'[i // 4]}" for i in range(8))
-    (folder / "t.csv").write_text(f"beat,flow,c,d,label,fidelity\n{rows}\n")
-    polyfid("fit t.csv --levels l,h --kernel rbf -q -o t.polyfid")
-    (folder / "a.csv").write_text("beat2,flow,c,d\n1,2,3,4\n")
-    assert "did you mean 'beat2'" in polyfid("predict t.polyfid a.csv", code=1).stderr
-    (folder / "a.csv").write_text("floe,flow,c,d\n1,2,3,4\n")  # near to another feature
-    said = polyfid("predict t.polyfid a.csv", code=1).stderr
-    assert "no column 'beat'" in said
-    assert "did you mean" not in said
-    (folder / "a.csv").write_text("id,heat\n1,2\n")
-    said = polyfid("predict t.polyfid a.csv", code=1).stderr
-    assert said.count("polyfid:") == 1
-    assert "there are no columns 'beat', 'flow', 'c', 'd', which the model was fitted to" in said
 
 
 def test_files_of_another_kind(polyfid, folder):

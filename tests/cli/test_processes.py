@@ -6,6 +6,8 @@ import time
 
 import pytest
 
+from polyfid import __version__
+
 RUN = (
     "import sys; sys.argv = ['polyfid', *{args!r}.split()]\n"
     "from polyfid.cli import main\n"
@@ -13,6 +15,13 @@ RUN = (
     "imported = {modules!r} & {{*sys.modules}}\n"
     "assert not imported, imported\n"
 )
+
+
+def test_version_and_missing_packages(process, python):
+    assert process("--version").communicate()[0].decode() == f"polyfid {__version__}\n"
+    bare = python("import sys; sys.modules['typer'] = None; import polyfid.cli as c; c.main()")
+    assert bare.returncode == 2
+    assert 'pip install "polyfid[cli]"' in bare.stderr
 
 
 def test_help_imports_nothing_heavy(python):
@@ -88,8 +97,6 @@ def test_a_terminal_shows_that_a_fit_goes_on(folder, process):
     assert b"Fitting" in shown
     assert b"Fitting" not in stdout
 
-
-# ------------------------------------------------------- control characters and markup
 
 EVIL = [
     "<script>alert(1)</script>",

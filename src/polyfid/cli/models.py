@@ -80,7 +80,7 @@ def _fit_sources(
     if not in_blocks:
         table = read_sources(sources, fitting.seed)
         console.say(f"{len(table):,} rows were read into memory")
-        return fit_table(table, fitting, sources.missing, console, model), False
+        return fit_table(table, model, fitting, sources.missing, console), False
     console.say(f"Tables are read in blocks ({reason})")
     files, roles, levels = tables_of(sources)
     with cluster(many.dask) as client, console.progress("Reading") as bar:
@@ -126,15 +126,14 @@ def make_classifier(fitting: Fitting, many: ManyRows | None = None) -> MultiFide
 
 def fit_table(
     table: LabelledTable,
+    model: MultiFidelityClassifier,
     fitting: Fitting,
     missing: Any,
     console: Console,
-    model: MultiFidelityClassifier | None = None,
 ) -> TableModel:
     """The model of a table in memory."""
     from polyfid.tables import TableModel
 
-    model = make_classifier(fitting) if model is None else model
     model.set_params(n_jobs=n_jobs(fitting, model, table.label))
     with console.progress("Fitting") as bar:
         fitted = TableModel.fit(table, model, missing=missing, callback=bar)
@@ -184,27 +183,22 @@ def predict(
     ] = None,
 ) -> None:
     """Predict the labels of new rows, block by block: the file may be larger than memory."""
-    from polyfid.tables import iter_blocks, write_table
+    from polyfid.tables import write_table
 
     console = Console(output, out)
     check_out(out, [model, new], ENDINGS, output)
     csv = text.csv
     loaded = load_table_model(model)
     levels = [str(level) for level in loaded.classifier.levels_]
-    if fidelity is not None and fidelity not in levels:
-        raise typer.BadParameter(
-            f"the model has levels {', '.join(levels)}; got {fidelity!r}", param_hint="--fidelity"
-        )
+    if fidelity not in (None, *levels):
+        problem = f"the model has levels {', '.join(levels)}; got {fidelity!r}"
+        raise typer.BadParameter(problem, param_hint="--fidelity")
     with (
         cluster(many.dask) as client,
         console.warnings() as notes,
         console.progress("Predicting") as bar,
     ):
-        source = rows_of(new)
-        if source is new:
-            blocks = loaded.read_blocks(new, id=id, rows=many.block, **csv)
-        else:
-            blocks = iter_blocks(source, rows=many.block)
+        blocks = loaded.read_blocks(rows_of(new), id=id, rows=many.block, **csv)
         write_table(bar.over(loaded.predict_blocks(blocks, fidelity, id, jobs, client)), out)
     if out != "-":
         console.say(f"{bar.done:,} rows predicted")

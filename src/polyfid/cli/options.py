@@ -76,8 +76,7 @@ class Tables:
         metavar="A,B,…",
     )
     missing: Literal["error", "median", "indicator"] = _tables(
-        "What to do with missing values. median: replace them. indicator: replace them, and add a "
-        "feature that marks them.",
+        "Missing values. median: replace them. indicator: also add a feature that marks them.",
         default="error",
     )
 
@@ -117,21 +116,17 @@ class Sources(TextFormat, Tables):
 
     items: Text = _crowd("Table of items with their features.", metavar="FILE")
     answers: Text = _crowd(
-        "Table of answers: long (columns task, worker, label) or wide (one column per worker; an "
-        "empty cell is no answer).",
+        "Table of answers: long (columns task, worker, label) or wide (one column per worker).",
         metavar="FILE",
     )
     gold: Text = _crowd("Table of trusted labels (columns task, label).", metavar="FILE")
     crowd: Literal["answer", "majority", "skill"] | None = _crowd(
-        "Rows of the crowd. answer: one per answer. majority: one per item, with the majority of "
-        "its answers. skill: one per answer, and one level per group of annotators of similar "
-        "skill.",
+        "answer: one row per answer. majority: one row per item. skill: one row per answer, and "
+        "one level per group of annotators of similar skill.",
         shown="majority",
     )
     ties: Literal["draw", "split"] = _crowd(
-        "Tied majorities. draw: one label at random. split: one row per label, with a share of the "
-        "weight.",
-        default="draw",
+        "Tied majorities: draw one label, or split the weight over a row per label.", default="draw"
     )
     groups: int = _crowd("Number of groups of annotators for --crowd skill.", default=2, min=1)
     aggregate: (

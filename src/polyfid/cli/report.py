@@ -128,7 +128,8 @@ def _model_and_table(
     files = sources.files or []
     if not any(Path(file).is_file() and is_model(file) for file in files):
         table = read_sources(sources, fitting.seed)
-        return fit_table(table, fitting, sources.missing, console), table
+        plain = make_classifier(fitting)
+        return fit_table(table, plain, fitting, sources.missing, console), table
     if len(files) > 1:
         raise typer.BadParameter("a model file must be the only file")
     fixed = {f.name for f in fields(sources)} - {"files"} | {"kernel", "inference"}
@@ -176,7 +177,7 @@ def demo(
         write_table(getattr(made, name), file)
     with console.warnings() as notes:
         table = read_labelled([], Roles(), level_files=levels)
-        model = fit_table(table, fitting, "error", console)
+        model = fit_table(table, make_classifier(fitting), fitting, "error", console)
         model.save(out / "model.polyfid")
         console.say(f"\n{model.classifier.report_}\n")
 

@@ -175,9 +175,9 @@ def naming(file: str) -> Iterator[None]:
     try:
         yield
     except LabelStudioError as error:
-        message = str(error)
-        prefix = "" if message.startswith(file) else f"{file}: "
-        raise LabelStudioError(f"{prefix}{message}") from None
+        if str(error).startswith(file):
+            raise
+        raise LabelStudioError(f"{file}: {error}") from None
 
 
 def load_table_model(path: str) -> TableModel:
