@@ -29,7 +29,7 @@ CALLS = [
     ("check --items a --answers b --groups 0", "--groups"),
     ("check --items a --answers b --aggregate shouting", "--aggregate"),
     # Fits
-    ("fit tidy.csv -o -", "written to a file"),
+    ("fit tidy.csv -o -", "cannot go to standard output"),
     ("fit tidy.csv -o no/such/m.polyfid", "no folder no/such"),
     ("fit tidy.csv -o .", "is a folder"),
     ("fit tidy.csv -o tidy.csv", "would be replaced"),
@@ -55,7 +55,7 @@ CALLS = [
     ("inspect nowhere.polyfid", "No such file"),
     # Evaluations and reports
     ("evaluate tidy.csv --folds 1", "--folds"),
-    ("report tidy.csv -o -", "written to a file"),
+    ("report tidy.csv -o -", "cannot go to standard output"),
     ("report tidy.csv --folds 1", "0, or 2 or more"),
     ("report model.polyfid --kernel rbf", "leave out --kernel"),
     ("report model.polyfid --target label", "leave out --target"),
@@ -66,11 +66,14 @@ CALLS = [
     ("convert tidy.csv -o x.docx", "must end in"),
     ("convert tidy.csv -o tidy.csv", "would be replaced"),
     ("convert tidy.csv -o - --json", "cannot both"),
-    ("convert tidy.csv -o - --to levels", "not to -"),
+    ("convert tidy.csv -o - --to levels", "cannot go to standard output"),
     ("convert tidy.csv new.csv -o x.csv --to table", "one file"),
     ("convert tidy.csv -o x.csv --to poem", "--to"),
     ("convert new.csv --to labelstudio -o p.json", "--from-name"),
-    ("convert new.csv --to labelstudio --from-name a --to-name b -o -", "not to -"),
+    (
+        "convert new.csv --to labelstudio --from-name a --to-name b -o -",
+        "cannot go to standard output",
+    ),
     ("convert new.csv --to labelstudio --from-name a --to-name b -o p.csv", ".json"),
 ]
 

@@ -106,12 +106,8 @@ class Console:
             return
         from rich import console, progress
 
-        columns = (
-            progress.TextColumn("{task.description}"),
-            progress.BarColumn(),
-            progress.TextColumn("{task.fields[count]}"),
-            progress.TimeElapsedColumn(),
-        )
+        bars, clock = progress.BarColumn(), progress.TimeElapsedColumn()
+        columns = ("{task.description}", bars, "{task.fields[count]}", clock)
         screen = console.Console(stderr=True)
         with progress.Progress(*columns, console=screen, transient=True) as bar:
             task = bar.add_task(stage, total=None, count="")

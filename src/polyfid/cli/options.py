@@ -76,7 +76,7 @@ class Tables:
         metavar="A,B,…",
     )
     missing: Literal["error", "median", "indicator"] = _tables(
-        "Missing values. median: replace them. indicator: also add a feature that marks them.",
+        "Missing values. error: refuse them. median: replace them. indicator: also mark them.",
         default="error",
     )
 
@@ -121,8 +121,8 @@ class Sources(TextFormat, Tables):
     )
     gold: Text = _crowd("Table of trusted labels (columns task, label).", metavar="FILE")
     crowd: Literal["answer", "majority", "skill"] | None = _crowd(
-        "answer: one row per answer. majority: one row per item. skill: one row per answer, and "
-        "one level per group of annotators of similar skill.",
+        "How answers become rows. answer: one row per answer. majority: one row per item. skill: "
+        "one row per answer, and one level per group of annotators of similar skill.",
         shown="majority",
     )
     ties: Literal["draw", "split"] = _crowd(

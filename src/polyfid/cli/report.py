@@ -195,8 +195,8 @@ def demo(
     page = {"title": title, "warnings": notes, **_origin(fitting)}
     write_report(out / "report.html", model=model, table=table, evaluation=result, **page)
     write_config(context, out / "report.html")
-    console.say(f"Written to {out}: {', '.join(sorted(p.name for p in out.iterdir()))}")
-    console.say("\nThe same by hand:")
+    console.wrap(f"Written to {out}: {', '.join(sorted(p.name for p in out.iterdir()))}")
+    console.say("\nThe same steps by hand:")
     rows = " ".join(shlex.quote(f"--level={name}={file}") for name, file in levels.items())
     names = ("model.polyfid", "new.csv", "predictions.csv", "report.html")
     saved, new, predictions, html = (shlex.quote(str(out / name)) for name in names)

@@ -267,7 +267,7 @@ def check_out(
     path = Path(out)
     problem = None
     if out == "-" and piped is None:
-        problem = "this is written to a file, not to -"
+        problem = "name a file; this cannot go to standard output"
     elif out == "-" and piped is not None:
         both = "the table and JSON cannot both go to standard output; name a file for the table"
         problem = both if piped.json else None
