@@ -89,8 +89,6 @@ def test_demo_end_to_end(polyfid, folder, monkeypatch, not_drawn):
         ({}, 300, 2, 1, 1),
         ({}, 300, 2, 20, -1),
         ({}, 300, 10, 1, -1),
-        ({}, 3000, 2, 1, -1),
-        ({"kernel": "rbf"}, 300, 2, 20, 1),
         ({"kernel": "rbf"}, 3000, 2, 20, -1),
         ({"jobs": 2}, 10, 2, 1, 2),
     ],

@@ -9,7 +9,6 @@ import pytest
 
 import polyfid as library
 from polyfid import MultiFidelityClassifier
-from polyfid.cli import models as verbs
 from polyfid.kernels import RBF
 
 LEVELS = "--level crowd=crowd.csv --level expert=expert.csv"
@@ -121,26 +120,6 @@ def test_files_of_another_kind(polyfid, folder):
     said = polyfid("predict plain.polyfid new.csv", code=1).stderr
     assert "has no columns of tables" in said
     assert polyfid.json("inspect plain.polyfid")["kind"] == "classifier"
-
-
-def test_stopped_in_the_middle(polyfid, folder, monkeypatch):
-    (folder / "out.csv").write_text("what was there before\n")
-    load = verbs.load_table_model
-
-    def stop_after_first(blocks):
-        yield next(blocks)
-        raise KeyboardInterrupt
-
-    def load_stopping(path):
-        model = load(path)
-        read = model.read_blocks
-        object.__setattr__(model, "read_blocks", lambda *a, **k: stop_after_first(read(*a, **k)))
-        return model
-
-    monkeypatch.setattr(verbs, "load_table_model", load_stopping)
-    before = {p: p.read_bytes() for p in folder.iterdir()}
-    assert "stopped" in polyfid(f"{PREDICT} -o out.csv --block 4", code=130).stderr
-    assert {p: p.read_bytes() for p in folder.iterdir()} == before
 
 
 def test_inspect_shows_what_is_in_a_model(polyfid, folder):
