@@ -57,9 +57,7 @@ def test_a_model_without_its_rows(polyfid, folder):
     assert library.load("bare.polyfid").table is None
     assert b"c00" not in (folder / "bare.polyfid").read_bytes()
     polyfid("predict bare.polyfid new.csv -o out.csv")
-    said = polyfid("report bare.polyfid", code=1).stderr
-    assert "has no rows" in said
-    assert "give the tables instead" in said
+    assert "give the tables instead" in polyfid("report bare.polyfid", code=1).stderr
 
 
 def test_columns_of_predictions(polyfid, folder):
@@ -67,7 +65,6 @@ def test_columns_of_predictions(polyfid, folder):
     assert result.stdout == "12 rows predicted\nWritten: out.csv, out.csv.toml\n"
     out = pd.read_csv("out.csv")
     assert list(out) == ["id", "label", "p_bad", "p_good", "latent_mean", "latent_sd"]
-    assert list(out["id"]) == [f"n{i:02d}" for i in range(12)]
     expected = library.load("model.polyfid").predict(pd.read_csv("new.csv"))
     np.testing.assert_allclose(out["p_good"], expected["p_good"], rtol=1e-14)
     said = polyfid.json(f"{PREDICT} -o out.csv")
@@ -112,9 +109,6 @@ def test_files_of_another_kind(polyfid, folder):
         assert "model.polyfid: this is a model that polyfid saved, not a table" in said
     for call in ("predict tidy.csv new.csv", "inspect tidy.csv"):
         assert "not a polyfid model" in polyfid(call, code=1).stderr
-    data = (folder / "model.polyfid").read_bytes()
-    (folder / "cut.polyfid").write_bytes(data[:-50])
-    polyfid("predict cut.polyfid new.csv", code=1)
     x = np.linspace(-1, 1, 12)[:, None]
     MultiFidelityClassifier(1.0 * RBF()).fit(x, x[:, 0] > 0).save("plain.polyfid")
     said = polyfid("predict plain.polyfid new.csv", code=1).stderr

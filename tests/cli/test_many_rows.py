@@ -37,6 +37,9 @@ def test_many_rows_are_read_in_blocks(polyfid, folder, small_memory):
 def test_the_choice_can_be_made(polyfid, folder, small_memory, monkeypatch):
     assert polyfid.json(f"{FIT} --in-memory")["in_blocks"] is False
     assert polyfid.json(FIT)["in_blocks"] is True
+    said = polyfid.refusal("fit tidy.csv --inducing none -o m.polyfid", code=1)
+    assert "n_inducing=None asks for exact" in said
+    assert not (folder / "m.polyfid").exists()
     monkeypatch.undo()
     monkeypatch.chdir(folder)
     levels = "--level crowd=crowd.csv --level expert=expert.csv"
@@ -69,20 +72,6 @@ def test_options_in_a_file(polyfid, folder):
     again = polyfid.json("fit --config m.polyfid.toml -o n.polyfid")
     assert again["in_blocks"] is True
     assert not list(folder.glob("polyfid-*"))  # the spool was here
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ("--inducing none --in-blocks", "n_inducing=None asks for exact"),
-        ("--in-blocks --spool nowhere", "spool must be a folder that is there"),
-        ("--in-blocks --checkpoint model.polyfid", "is a model, and not a checkpoint"),
-        ("--in-blocks --checkpoint new.csv", "not a polyfid model"),
-    ],
-)
-def test_fits_that_fail(polyfid, folder, options, words):
-    assert words in polyfid.refusal(f"fit tidy.csv {options} -o m.polyfid", code=1)
-    assert not (folder / "m.polyfid").exists()
 
 
 def test_estimates_of_sizes(tmp_path):
