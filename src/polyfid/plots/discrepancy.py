@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Self
 
+import matplotlib
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import BoundaryNorm
-from matplotlib.figure import Figure
-from numpy.typing import NDArray
+from matplotlib.ticker import MaxNLocator
 
 from polyfid.arrays import Array
 from polyfid.estimator.classifier import MultiFidelityClassifier
 from polyfid.inspection import find_class, find_levels, level_difference
 from polyfid.plots import style
-from polyfid.plots.feasibility import Z
 from polyfid.plots.slices import FeatureGrid, FeatureTable
-from polyfid.plots.style import INK, LEGEND_LETTERS, MAP, SHADE
+from polyfid.plots.style import INK, MAP
 
 _QUANTITIES = ("probability", "mean", "sd")
 _LONGEST_LABEL = 30  # letters that fit beside a panel
+#: Lines drawn on maps, and their names.
+_CONTOURS = {"probability": (0.5, "P = 0.5"), "mean": (0.0, "delta = 0")}
+_MAY_BE_ZERO = "may be zero (95 %)"  # in legends
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class DiscrepancyDisplay:
+class DiscrepancyDisplay(style.Display):
     """Where the labels of two levels would differ.
 
     ``probability`` is that of the two levels having different classes at a point: that their
@@ -48,12 +50,6 @@ class DiscrepancyDisplay:
         The class that delta is about.
     scattered : bool
         Whether the values are points, not a grid.
-
-    Attributes
-    ----------
-    axes_ : array of Axes
-    ax_, figure_ : the first of the axes, and the Figure
-        After `plot`.
 
     Examples
     --------
@@ -79,9 +75,6 @@ class DiscrepancyDisplay:
     levels: tuple[Any, Any]
     target: Any
     scattered: bool = False
-    ax_: Axes = field(init=False)
-    axes_: NDArray[Any] = field(init=False)
-    figure_: Figure = field(init=False)
 
     @classmethod
     def from_estimator(
@@ -126,7 +119,7 @@ class DiscrepancyDisplay:
         def difference(rows: Array) -> Array:
             result = level_difference(model, rows, low, up, k)
             # An average over rows is one of variances, not of standard deviations.
-            return np.stack([result.probability, result.delta_mean, result.delta_sd**2], axis=1)
+            return np.stack([result.probability, result.delta_mean, result.delta_sd**2], axis=-1)
 
         scattered = isinstance(features, str) and features == "pca" and "pca" not in table.names
         if scattered:
@@ -134,7 +127,7 @@ class DiscrepancyDisplay:
             columns = difference(table.x)
         else:
             grid = FeatureGrid.over(model, table, features, others, grid_resolution)
-            values, names = grid.values, tuple(table.names[j] for j in grid.index)
+            values, names = grid.values, grid.names
             columns = grid.average(difference)
         display = cls(
             values=values,
@@ -161,74 +154,55 @@ class DiscrepancyDisplay:
         quantities = [show] if isinstance(show, str) else list(show)
         if not quantities or not set(quantities) <= set(_QUANTITIES):
             raise ValueError(f"show must be among {list(_QUANTITIES)}, got {show!r}")
-        with style.styled():
-            axes = style.take_axes(ax, len(quantities), 2.2 if len(self.values) == 1 else 2.7)
-            self.axes_, self.ax_ = np.array(axes, dtype=object), axes[0]
-            self.figure_ = self.ax_.get_figure(root=True)  # type: ignore[assignment]
+        with matplotlib.rc_context(style.RC):
+            axes = self._take_axes(ax, len(quantities), 2.2 if len(self.values) == 1 else 2.7)
             for one, quantity in zip(axes, quantities, strict=True):
-                self._draw_panel(one, quantity)
+                text, steps = self._scale(quantity)
+                if len(self.values) == 1:
+                    entries = self._draw_curve(one, quantity, steps)
+                elif self.scattered:
+                    entries = self._draw_points(one, quantity, steps, text)
+                else:
+                    entries = self._draw_map(one, quantity, steps, text)
+                names = [*style.label_all(self.axis_names), text]
+                one.set(xlabel=names[0], ylabel=names[1])
+                style.small_text(one)
+                style.legend_above(one, entries)
         return self
 
-    def _draw_panel(self, ax: Axes, quantity: str) -> None:
-        by_name = zip(_QUANTITIES, (self.probability, self.delta_mean, self.delta_sd), strict=True)
-        values = dict(by_name)[quantity]
-        steps, text = self._steps(quantity), self._label(quantity)
-        names = style.label_all(self.axis_names)
-        if len(self.values) == 1:
-            entries = self._draw_curve(ax, quantity, values, steps)
-            names.append(text)
-        elif self.scattered:
-            entries = self._draw_points(ax, quantity, values, steps, text)
-        else:
-            entries = self._draw_map(ax, quantity, values, steps, text)
-        ax.set(xlabel=names[0], ylabel=names[1])
-        style.small_text(ax)
-        style.legend_above(ax, entries)
-
-    def _label(self, quantity: str) -> str:
-        if quantity != "probability":
-            return f"{quantity} of delta ({style.label(self.target, LEGEND_LETTERS)})"
-        lower, upper = style.label_all(self.levels)
-        text = f"P({upper} differs from {lower})"
-        return text if len(text) <= _LONGEST_LABEL else "P(levels differ)"
-
-    def _steps(self, quantity: str) -> Array:
-        """The values at which colours change."""
+    def _scale(self, quantity: str) -> tuple[str, Array]:
+        """The name of a quantity in the figure, and the values at which colours change."""
         if quantity == "probability":
-            return np.linspace(0.0, 1.0, 11)
-        if quantity == "sd":
-            return style.round_steps(0.0, float(self.delta_sd.max()) or 1.0)
-        reach = float(np.abs(self.delta_mean).max()) or 1.0
-        return style.round_steps(-reach, reach)
+            lower, upper = style.label_all(self.levels)
+            text = f"P({upper} differs from {lower})"
+            text = text if len(text) <= _LONGEST_LABEL else "P(levels differ)"
+            return text, np.linspace(0.0, 1.0, 11)
+        reach = float(np.abs(self._values(quantity)).max()) or 1.0
+        ticks = MaxNLocator(10, steps=[1, 2, 5, 10])
+        steps = ticks.tick_values(-reach if quantity == "mean" else 0.0, reach)
+        return f"{quantity} of delta ({style.label(self.target)})", np.asarray(steps)
+
+    def _values(self, quantity: str) -> Array:
+        return (self.probability, self.delta_mean, self.delta_sd)[_QUANTITIES.index(quantity)]
 
     @property
     def _zero_margin(self) -> Array:
         """Positive where zero is within the 95 % band of delta."""
-        return Z * self.delta_sd - np.abs(self.delta_mean)
+        return style.Z * self.delta_sd - np.abs(self.delta_mean)
 
-    def _draw_map(
-        self, ax: Axes, quantity: str, values: Array, steps: Array, text: str
-    ) -> list[Artist]:
-        x, y = self.values
-        style.draw_map(ax, x, y, values, steps, text)
-        entries: list[Artist] = []
-        contour = {"probability": (0.5, "P = 0.5"), "mean": (0.0, "delta = 0")}.get(quantity)
-        if contour is not None and values.min() < contour[0] < values.max():
-            ax.contour(x, y, values, levels=[contour[0]], colors=INK, linewidths=1.4)
-            entries.append(style.line_entry(contour[1]))
-        if quantity == "mean" and self._zero_margin.max() > 0.0:
-            style.hatch_where(ax, x, y, self._zero_margin)
-            entries.append(style.hatch_entry("may be zero (95 %)"))
-        return entries
+    def _draw_map(self, ax: Axes, quantity: str, steps: Array, text: str) -> list[Artist]:
+        (x, y), values = self.values, self._values(quantity)
+        margin = self._zero_margin if quantity == "mean" else None
+        contour = _CONTOURS.get(quantity)
+        return style.draw_map(ax, x, y, values, steps, text, contour, margin, _MAY_BE_ZERO)
 
-    def _draw_points(
-        self, ax: Axes, quantity: str, values: Array, steps: Array, text: str
-    ) -> list[Artist]:
+    def _draw_points(self, ax: Axes, quantity: str, steps: Array, text: str) -> list[Artist]:
+        values = self._values(quantity)
         groups = [(np.ones(len(values), dtype=bool), "o", 16.0, "")]
         if quantity == "mean":
             unclear = self._zero_margin > 0.0
             groups = [
-                (unclear, "o", 16.0, "may be zero (95 %)"),
+                (unclear, "o", 16.0, _MAY_BE_ZERO),
                 (~unclear, "s", 24.0, "not zero (95 %)"),
             ]
         order = np.argsort(np.abs(values), kind="stable")  # large values are drawn on top
@@ -239,21 +213,18 @@ class DiscrepancyDisplay:
             at = order[members[order]]
             x, y = (v[at] for v in self.values)
             marks = ax.scatter(x, y, s=size, c=values[at], marker=marker, label=name, **props)
-            if name and len(at):
-                entries.append(marks)
+            entries += [marks] if name and len(at) else []
         style.draw_colorbar(ax, marks, text)
         return entries
 
-    def _draw_curve(self, ax: Axes, quantity: str, values: Array, steps: Array) -> list[Artist]:
-        (x,) = self.values
-        ax.plot(x, values, color=INK)
+    def _draw_curve(self, ax: Axes, quantity: str, steps: Array) -> list[Artist]:
+        (x,), values = self.values, self._values(quantity)
+        (line,) = ax.plot(x, values, color=INK, label="mean")
         ax.set_xlim(x[0], x[-1])
         if quantity != "mean":
             ax.set_ylim(steps[0], 1.05 * steps[-1])
             return []
-        reach = Z * self.delta_sd
-        band = ax.fill_between(
-            x, values - reach, values + reach, color=SHADE, lw=0, label="95 % band"
-        )
+        reach = style.Z * self.delta_sd
+        band = style.draw_band(ax, x, values - reach, values + reach)
         ax.axhline(0.0, color=INK, linestyle=":", linewidth=0.8)
-        return [style.line_entry("mean", width=1.3), band]
+        return [line, band]
