@@ -20,7 +20,6 @@ from polyfid.plots import style
 from polyfid.plots.slices import FeatureGrid, FeatureTable
 from polyfid.plots.style import INK, MAP
 
-_QUANTITIES = ("probability", "mean", "sd")
 _LONGEST_LABEL = 30  # letters that fit beside a panel
 #: Lines drawn on maps, and their names.
 _CONTOURS = {"probability": (0.5, "P = 0.5"), "mean": (0.0, "delta = 0")}
@@ -152,73 +151,66 @@ class DiscrepancyDisplay(style.Display):
             Of "probability" (that the levels differ), "mean" and "sd" (of delta).
         """
         quantities = [show] if isinstance(show, str) else list(show)
-        if not quantities or not set(quantities) <= set(_QUANTITIES):
-            raise ValueError(f"show must be among {list(_QUANTITIES)}, got {show!r}")
+        arrays = {"probability": self.probability, "mean": self.delta_mean, "sd": self.delta_sd}
+        if not quantities or not set(quantities) <= set(arrays):
+            raise ValueError(f"show must be among {list(arrays)}, got {show!r}")
         with matplotlib.rc_context(style.RC):
             axes = self._take_axes(ax, len(quantities), 2.2 if len(self.values) == 1 else 2.7)
             for one, quantity in zip(axes, quantities, strict=True):
-                text, steps = self._scale(quantity)
+                values = arrays[quantity]
+                text, steps = self._scale(quantity, values)
                 if len(self.values) == 1:
-                    entries = self._draw_curve(one, quantity, steps)
+                    entries = self._draw_curve(one, quantity, values, steps)
                 elif self.scattered:
-                    entries = self._draw_points(one, quantity, steps, text)
+                    entries = self._draw_points(one, quantity, values, steps, text)
                 else:
-                    entries = self._draw_map(one, quantity, steps, text)
+                    hatched = (self._zero_margin, _MAY_BE_ZERO) if quantity == "mean" else None
+                    drawn = values, steps, text, _CONTOURS.get(quantity), hatched
+                    entries = style.draw_map(one, self.values, *drawn)
                 names = [*style.label_all(self.axis_names), text]
                 one.set(xlabel=names[0], ylabel=names[1])
                 style.small_text(one)
                 style.legend_above(one, entries)
         return self
 
-    def _scale(self, quantity: str) -> tuple[str, Array]:
+    def _scale(self, quantity: str, values: Array) -> tuple[str, Array]:
         """The name of a quantity in the figure, and the values at which colours change."""
         if quantity == "probability":
             lower, upper = style.label_all(self.levels)
             text = f"P({upper} differs from {lower})"
             text = text if len(text) <= _LONGEST_LABEL else "P(levels differ)"
             return text, np.linspace(0.0, 1.0, 11)
-        reach = float(np.abs(self._values(quantity)).max()) or 1.0
+        reach = float(np.abs(values).max()) or 1.0
         ticks = MaxNLocator(10, steps=[1, 2, 5, 10])
         steps = ticks.tick_values(-reach if quantity == "mean" else 0.0, reach)
         return f"{quantity} of delta ({style.label(self.target)})", np.asarray(steps)
-
-    def _values(self, quantity: str) -> Array:
-        return (self.probability, self.delta_mean, self.delta_sd)[_QUANTITIES.index(quantity)]
 
     @property
     def _zero_margin(self) -> Array:
         """Positive where zero is within the 95 % band of delta."""
         return style.Z * self.delta_sd - np.abs(self.delta_mean)
 
-    def _draw_map(self, ax: Axes, quantity: str, steps: Array, text: str) -> list[Artist]:
-        (x, y), values = self.values, self._values(quantity)
-        margin = self._zero_margin if quantity == "mean" else None
-        contour = _CONTOURS.get(quantity)
-        return style.draw_map(ax, x, y, values, steps, text, contour, margin, _MAY_BE_ZERO)
-
-    def _draw_points(self, ax: Axes, quantity: str, steps: Array, text: str) -> list[Artist]:
-        values = self._values(quantity)
-        groups = [(np.ones(len(values), dtype=bool), "o", 16.0, "")]
-        if quantity == "mean":
-            unclear = self._zero_margin > 0.0
-            groups = [
-                (unclear, "o", 16.0, _MAY_BE_ZERO),
-                (~unclear, "s", 24.0, "not zero (95 %)"),
-            ]
+    def _draw_points(
+        self, ax: Axes, quantity: str, values: Array, steps: Array, text: str
+    ) -> list[Artist]:
+        is_mean = quantity == "mean"
+        plain = self._zero_margin > 0.0 if is_mean else np.ones(len(values), dtype=bool)
         order = np.argsort(np.abs(values), kind="stable")  # large values are drawn on top
         props: dict[str, Any] = {"edgecolors": INK, "linewidths": 0.4}
         props |= {"cmap": MAP, "norm": BoundaryNorm(steps, MAP.N)}
-        entries: list[Artist] = []
-        for members, marker, size, name in groups:
-            at = order[members[order]]
-            x, y = (v[at] for v in self.values)
-            marks = ax.scatter(x, y, s=size, c=values[at], marker=marker, label=name, **props)
-            entries += [marks] if name and len(at) else []
-        style.draw_colorbar(ax, marks, text)
-        return entries
+        marks = []
+        for members, marker, size, name in (
+            (order[plain[order]], "o", 16.0, _MAY_BE_ZERO),
+            (order[~plain[order]], "s", 24.0, "not zero (95 %)"),
+        ):
+            if len(members):
+                props |= {"s": size, "c": values[members], "marker": marker, "label": name}
+                marks.append(ax.scatter(*(v[members] for v in self.values), **props))
+        style.draw_colorbar(ax, marks[0], text)
+        return [*marks] if is_mean else []
 
-    def _draw_curve(self, ax: Axes, quantity: str, steps: Array) -> list[Artist]:
-        (x,), values = self.values, self._values(quantity)
+    def _draw_curve(self, ax: Axes, quantity: str, values: Array, steps: Array) -> list[Artist]:
+        (x,) = self.values
         (line,) = ax.plot(x, values, color=INK, label="mean")
         ax.set_xlim(x[0], x[-1])
         if quantity != "mean":

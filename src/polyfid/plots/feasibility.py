@@ -150,30 +150,26 @@ class FeasibilityDisplay(style.Display):
             style.legend_above(self.ax_, entries, whole=ax is None)
         return self
 
-    @property
-    def _margin(self) -> Array | None:
-        """Positive where the boundary is uncertain."""
-        if self.low is None or self.high is None:
-            return None
-        return np.minimum(0.5 - self.low, self.high - 0.5)
-
     def _draw_map(self, text: str) -> list[Artist]:
-        ax, (x, y), contour = self.ax_, self.values, (0.5, f"{text} = 0.5")
-        drawn = (x, y, self.probability, np.linspace(0.0, 1.0, 11), text)
-        entries = style.draw_map(ax, *drawn, contour, self._margin, _UNCERTAIN)
+        ax, contour, hatched = self.ax_, (0.5, f"{text} = 0.5"), None
+        if self.low is not None and self.high is not None:
+            hatched = _margin(self.low, self.high), _UNCERTAIN
+        steps = np.linspace(0.0, 1.0, 11)
+        entries = style.draw_map(ax, self.values, self.probability, steps, text, contour, hatched)
         if self.points is not None:
             entries += self.points.draw(ax, self.points.x, self.target, self.other)
         return entries
 
     def _draw_curve(self, text: str) -> list[Artist]:
-        ax, (x,), margin = self.ax_, self.values, self._margin
+        ax, (x,) = self.ax_, self.values
         entries: list[Artist] = list(ax.plot(x, self.probability, color=INK, label=text))
         ax.axhline(0.5, color=INK, linestyle=":", linewidth=0.8)
-        if margin is not None and self.low is not None and self.high is not None:
+        if self.low is not None and self.high is not None:
             entries.append(style.draw_band(ax, x, self.low, self.high))
-            if margin.max() > 0.0:
+            where = _margin(self.low, self.high) > 0.0
+            if where.any():
                 props: dict[str, Any] = {"facecolor": style.PAPER, "edgecolor": INK, "lw": 0.5}
-                props |= {"where": (margin > 0.0).tolist(), "hatch": style.HATCH, "zorder": 1.5}
+                props |= {"where": where.tolist(), "hatch": style.HATCH, "zorder": 1.5}
                 ax.fill_between(x, 0.47, 0.53, **props)
                 entries.append(style.hatch_entry(_UNCERTAIN))
         room = 0.0
@@ -186,6 +182,11 @@ class FeasibilityDisplay(style.Display):
             room = gap * (len(points.levels) + 1)
         ax.set(xlim=(x[0], x[-1]), ylim=(-room, 1.0 + room), yticks=np.linspace(0.0, 1.0, 5))
         return entries
+
+
+def _margin(low: Array, high: Array) -> Array:
+    """Positive where the boundary is uncertain."""
+    return np.minimum(0.5 - low, high - 0.5)
 
 
 def _probability_and_band(model: Any, X: Any, k: int, level: Any) -> Array:

@@ -141,20 +141,19 @@ def hatch_entry(text: str) -> Patch:
 
 def draw_map(
     ax: Axes,
-    x: Array,
-    y: Array,
+    grid: tuple[Array, ...],
     values: Array,
     steps: Array,
     text: str,
     contour: tuple[float, str] | None,
-    margin: Array | None,
-    hatched: str,
+    hatched: tuple[Array, str] | None,
 ) -> list[Artist]:
-    """Fill the axes with values on a grid, (len(y), len(x)), in steps of colour.
+    """Fill the axes with values on a grid (x, y), in steps of colour; return legend entries.
 
-    The contour is a value and its name; the area where ``margin`` is positive is hatched. Returns
-    the entries of a legend.
+    A contour is a value and its name; the area where the first of ``hatched`` is positive is
+    hatched, and has the second as its name.
     """
+    x, y = grid
     area = ax.contourf(x, y, values, steps, cmap=MAP, vmin=steps[0], vmax=steps[-1])
     ax.set(xlim=(x[0], x[-1]), ylim=(y[0], y[-1]))
     bar = draw_colorbar(ax, area, text)
@@ -163,14 +162,13 @@ def draw_map(
         ax.contour(x, y, values, levels=[contour[0]], colors=INK, linewidths=1.6)
         bar.ax.axhline(contour[0], color=INK, linewidth=1.6)
         entries.append(Line2D([], [], color=INK, linewidth=1.6, label=contour[1]))
-    if margin is not None and margin.max() > 0.0:
-        levels = [0.0, 2.0 * float(margin.max())]
+    if hatched is not None and hatched[0].max() > 0.0:
+        margin, levels = hatched[0], [0.0, 2.0 * float(hatched[0].max())]
         area = ax.contourf(x, y, margin, levels=levels, colors="none", hatches=[HATCH])
-        area.set_edgecolor(INK)
-        area.set_linewidth(0.0)
+        area.set(edgecolor=INK, linewidth=0.0)
         if margin.min() < 0.0:
             ax.contour(x, y, margin, levels=[0.0], colors=INK, linewidths=0.6, linestyles="--")
-        entries.append(hatch_entry(hatched))
+        entries.append(hatch_entry(hatched[1]))
     return entries
 
 
