@@ -317,7 +317,7 @@ BOTH = (feasibility, discrepancy)
     [
         (BOTH, {"features": (0, 0)}, "two different"),
         (BOTH, {"features": (0, 1, 1)}, "one feature or two"),
-        (BOTH, {"features": "width"}, "'width', which is no feature"),
+        (BOTH, {"features": "width"}, "by name, of .*; got 'width'"),
         (BOTH, {"features": 2}, "index from 0 to 1"),
         (BOTH, {"others": "mean"}, 'others must be "median"'),
         (BOTH, {"others": [1.0]}, "others must be"),

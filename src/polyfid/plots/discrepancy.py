@@ -37,33 +37,22 @@ class DiscrepancyDisplay(style.Display):
     adds to the lower one, delta = f_upper - rho f_lower, in units of the latent function
     (log-odds). Both are averaged over structures by weight.
 
-    Parameters
-    ----------
-    values : tuple of one or two arrays
-        The grid along each feature, or with ``scattered`` the coordinates of the points.
-    probability, delta_mean, delta_sd : arrays
-        Of shape (n_0,), (n_1, n_0), or (n_points,) if ``scattered``.
-    axis_names : tuple of str
-    levels : (lower, upper)
-    target : class label
-        The class that delta is about.
-    scattered : bool
-        Whether the values are points, not a grid.
+    ``values`` has the grid along each feature or, if ``scattered``, the coordinates of points.
+    ``probability``, ``delta_mean`` and ``delta_sd`` are arrays over it: (n_0,), (n_1, n_0) or
+    (n_points,). ``target`` is the class that delta is about, ``levels`` are (lower, upper).
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from polyfid import MultiFidelityClassifier, stack_levels
+    >>> from polyfid import MultiFidelityClassifier
+    >>> from polyfid.datasets import make_cokriging
     >>> from polyfid.kernels import RBF
     >>> from polyfid.plots import DiscrepancyDisplay
-    >>> X = np.random.RandomState(0).uniform(-1, 1, (60, 2))
-    >>> X, y, fidelity = stack_levels(
-    ...     {"crowd": (X[:40], X[:40, 0] > 0.5), "gold": (X[40:], X[40:, 0] > 0)}
-    ... )
-    >>> model = MultiFidelityClassifier(kernel=1.0 * RBF()).fit(X, y, fidelity=fidelity)
-    >>> display = DiscrepancyDisplay.from_estimator(model, X, grid_resolution=20)
+    >>> made = make_cokriging(40, 20, n_features=2, random_state=0)
+    >>> model = MultiFidelityClassifier(1.0 * RBF())
+    >>> model = model.fit(made.data, made.target, fidelity=made.fidelity)
+    >>> display = DiscrepancyDisplay.from_estimator(model, made.data, grid_resolution=20)
     >>> display.probability.shape, display.levels
-    ((20, 20), ('crowd', 'gold'))
+    ((20, 20), (0, 1))
     """
 
     values: tuple[Array, ...]

@@ -34,17 +34,9 @@ class FeasibilityDisplay(style.Display):
     standard deviations (with more than two classes the class shown varies and the others are
     fixed). Where other features are averaged over, so are the three probabilities.
 
-    Parameters
-    ----------
-    values : tuple of one or two arrays
-        The grid along each feature.
-    probability, low, high : arrays of shape (n_0,) or (n_1, n_0)
-        ``low`` and ``high`` are None for models without a latent function.
-    feature_names : tuple of str
-    target, other : class labels
-        The class, and what other rows are: the other class, or "others".
-    points : DrawnPoints, optional
-        Rows to draw.
+    ``values`` has the grid along each feature; ``probability``, ``low`` and ``high`` are arrays
+    over it, (n_0,) or (n_1, n_0), the last two None for models without a latent function.
+    ``target`` is the class, ``other`` what other rows are called, ``points`` the rows drawn.
 
     Examples
     --------

@@ -11,6 +11,8 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
+from sklearn.decomposition import PCA
+from sklearn.preprocessing import StandardScaler
 
 from polyfid.arrays import Array
 from polyfid.estimator.inputs import as_table
@@ -49,10 +51,9 @@ class FeatureTable:
             raise ValueError("X has no rows; pass the rows that the figure is to cover")
         x = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=float)
         names = list(X.columns) if is_frame else fitted
-        if feature_names is not None:
-            names = feature_names
-        elif names is None:
+        if names is None:
             names = [f"feature {j}" for j in range(x.shape[1])]
+        names = names if feature_names is None else feature_names
         if len(names) != x.shape[1]:
             raise ValueError(
                 f"feature_names must have one name per column of X, {x.shape[1]} in all; got "
@@ -72,37 +73,26 @@ class FeatureTable:
         d = self.x.shape[1]
         if features is None:
             return list(range(min(2, d)))
-        index = []
-        for feature in np.atleast_1d(np.asarray(features, dtype=object)):
-            if isinstance(feature, str) and feature in self.names:
-                index.append(self.names.index(feature))
-            elif isinstance(feature, int | np.integer) and -d <= feature < d:
-                index.append(int(feature) % d)
-            else:
-                raise ValueError(
-                    f"features has {feature!r}, which is no feature of X; pass an index from 0 to "
-                    f"{d - 1} or one of the names {list(self.names[:20])}"
-                )
-        if len(index) not in (1, 2) or len(set(index)) < len(index):
+        places = dict(zip(self.names, range(d), strict=True)) | {j: j % d for j in range(-d, d)}
+        index = [places.get(f, -1) for f in np.asarray(features, dtype=object).ravel()]
+        if len(index) not in (1, 2) or len(set(index)) < len(index) or min(index) < 0:
             raise ValueError(
-                f"features must be one feature or two different ones; got {features!r}"
+                f"features must be one feature or two different ones, by index from 0 to {d - 1} "
+                f"or by name, of {list(self.names[:20])}; got {features!r}"
             )
         return index
 
     def principal_components(self) -> tuple[tuple[Array, ...], tuple[str, ...]]:
         """The rows along their first two principal components, and names with shares."""
-        spread = self.x.std(axis=0)
-        z = (self.x - self.x.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
-        vectors, sizes, axes = np.linalg.svd(z, full_matrices=False)
-        if len(sizes) < 2:
+        if min(self.x.shape) < 2:
             raise ValueError(
                 'features="pca" needs two features and two rows or more; name a feature'
             )
-        # The sign of a component is arbitrary: its largest entry is made positive.
-        signs = np.sign(axes[np.arange(2), np.abs(axes[:2]).argmax(axis=1)])
-        shares = np.square(sizes) / max(np.square(sizes).sum(), np.finfo(float).tiny)
-        values = tuple(vectors[:, k] * sizes[k] * (signs[k] or 1.0) for k in range(2))
-        return values, tuple(f"component {k + 1} ({shares[k]:.0%})" for k in range(2))
+        pca = PCA(2)
+        with np.errstate(invalid="ignore"):  # if all features are constant
+            first, second = pca.fit_transform(StandardScaler().fit_transform(self.x)).T
+        shares = np.nan_to_num(pca.explained_variance_ratio_)
+        return (first, second), tuple(f"component {k} ({s:.0%})" for k, s in enumerate(shares, 1))
 
 
 @dataclass(frozen=True)
@@ -122,8 +112,7 @@ class FeatureGrid:
         x, index = table.x, table.find(features)
         background = _background(x, others, all_shown=len(index) == x.shape[1])
         if resolution is None:
-            report = getattr(model, "report_", None)
-            n = 1 if report is None else int(report.counts.sum())
+            n = int(model.report_.counts.sum()) if hasattr(model, "report_") else 1
             fine = 30 if len(background) > 1 else int(np.clip(80 * 500 / n, 40, 80))
             resolution = 200 if len(index) == 1 else fine
         values = []

@@ -50,28 +50,19 @@ class TrustDisplay(style.Display):
     which its posterior variance falls, averaged over rows, when the labels of the level are added
     to those of all more trusted levels. Shares and the unexplained rest sum to one.
 
-    Parameters
-    ----------
-    levels : tuple
-        Least trusted first.
-    links : list of lists of Link
-        One list per binary model (one, or one per class), one entry per step between levels.
-    contributions : array of shape (n_models, n_levels + 1)
-        Shares by level, least trusted first, and the unexplained rest.
-    classes : tuple
-        Names of the models, empty if there is one.
+    ``links`` has one list of `Link` per binary model (one, or one per class, named by
+    ``classes``), from the lowest of the ``levels``; ``contributions`` is an array of shape
+    (n_models, n_levels + 1): shares by level, least trusted first, and the rest.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from polyfid import MultiFidelityClassifier, stack_levels
+    >>> from polyfid import MultiFidelityClassifier
+    >>> from polyfid.datasets import make_cokriging
     >>> from polyfid.kernels import RBF
     >>> from polyfid.plots import TrustDisplay
-    >>> X = np.random.RandomState(0).uniform(-1, 1, (60, 2))
-    >>> X, y, fidelity = stack_levels(
-    ...     {"crowd": (X[:40], X[:40, 0] > 0.1), "gold": (X[40:], X[40:, 0] > 0)}
-    ... )
-    >>> model = MultiFidelityClassifier(kernel=1.0 * RBF()).fit(X, y, fidelity=fidelity)
+    >>> made = make_cokriging(40, 20, n_features=2, random_state=0)
+    >>> model = MultiFidelityClassifier(1.0 * RBF())
+    >>> model = model.fit(made.data, made.target, fidelity=made.fidelity)
     >>> display = TrustDisplay.from_estimator(model)
     >>> display.links[0][0].correlation > 0.5, display.contributions.shape
     (True, (1, 3))

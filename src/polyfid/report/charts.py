@@ -93,9 +93,7 @@ def _page_tag(tag: str, name: str, used: set[str]) -> str:
 
 def estimates_chart(estimates: Mapping[str, Estimate], name: str, label: str) -> Markup:
     """Estimates with their intervals below each other; the first one stands out."""
-    figure = new_figure(0.32 + 0.2 * len(estimates))
-    ax = figure.subplots()
-    _name_rows(ax, list(estimates))
+    figure, ax = _named_rows(0.32 + 0.2 * len(estimates), list(estimates))
     ax.get_yticklabels()[0].set_fontweight("bold")
     for i, (method, estimate) in enumerate(estimates.items()):
         colour, weight = (MUTED, "normal") if i else (ACCENT, "bold")
@@ -168,10 +166,8 @@ def shares_chart(
     levels: Sequence[str], classes: Sequence[str], counts: NDArray[np.intp], label: str
 ) -> Markup:
     """The classes of each level as shares of a bar, the most trusted level first."""
-    figure = new_figure(0.4 + 0.24 * len(levels) + 0.17 * -(-len(classes) // 2))
-    ax = figure.subplots()
     levels, counts = levels[::-1], counts[::-1]
-    _name_rows(ax, levels)
+    figure, ax = _named_rows(0.4 + 0.24 * len(levels) + 0.17 * -(-len(classes) // 2), levels)
     ax.spines[:].set_visible(False)
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     start = np.zeros(len(levels))
@@ -193,9 +189,7 @@ def shares_chart(
 
 def bars_chart(values: Mapping[str, float], label: str) -> Markup:
     """Positive values as bars from zero, with the values beside them."""
-    figure = new_figure(0.12 + 0.19 * len(values))
-    ax = figure.subplots()
-    _name_rows(ax, list(values))
+    figure, ax = _named_rows(0.12 + 0.19 * len(values), list(values))
     bars = ax.barh(range(len(values)), list(values.values()), 0.7, color=ACCENT)
     for bar, (key, value) in zip(bars, values.items(), strict=True):
         _add_tip(bar, f"{key}: {value:.3f}")
@@ -210,12 +204,15 @@ def _add_tip(artist: Artist, text: str) -> None:
     artist.set_gid(f"tip:{text}")
 
 
-def _name_rows(ax: Axes, names: Sequence[str]) -> None:
-    """Names beside the axes, the first at the top."""
+def _named_rows(height: float, names: Sequence[str]) -> tuple[Figure, Axes]:
+    """A new figure, and its axes with names beside them, the first at the top."""
+    figure = new_figure(height)
+    ax = figure.subplots()
     ax.set_yticks(range(len(names)), label_all(names, _LETTERS))
     ax.tick_params(axis="y", length=0)
     ax.set_ylim(len(names) - 0.4, -0.6)
     ax.spines[["left", "right", "top"]].set_visible(False)
+    return figure, ax
 
 
 def _draw_interval(

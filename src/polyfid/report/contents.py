@@ -42,6 +42,8 @@ def render(
 ) -> str:
     """The report of a fitted model as one self-contained HTML page.
 
+    Names and cells of the table are shown as text and never run; nothing is fetched.
+
     Parameters
     ----------
     model : TableModel
@@ -56,11 +58,6 @@ def render(
     title : str, optional
     warnings : sequence of str
         For the reader, besides the warnings of the model itself.
-
-    Returns
-    -------
-    str
-        HTML. Names and cells of the table are shown as text and never run; nothing is fetched.
 
     Examples
     --------
@@ -78,6 +75,13 @@ def render(
     True
     """
     fitted = FittedTable.of(model, table)
+    if evaluation is not None:
+        n, rows = len(table.label), evaluation.rows
+        if rows.max() >= n or not np.array_equal(table.label[rows], evaluation.labels):
+            raise ValueError(
+                f"evaluation is of other rows than table, which has {n}; evaluate the features and "
+                "labels of the same table"
+            )
     report = fitted.classifier.report_
     libraries = (f"{name} {version(name)}" for name in ("numpy", "scipy", "scikit-learn", "pandas"))
     own = (f"Python {platform.python_version()}", f"polyfid {__version__}")
@@ -95,14 +99,19 @@ def render(
     }
     if seed is not None:
         contents["settings"].append(("seed", str(seed)))
+    names = shorten_all(fitted.relevance, 120)
     with page_style():
         contents["data"] = _data(table)
-        contents["features"] = _features(fitted)
+        relevance = list(zip(names, fitted.relevance.values(), strict=True))
+        contents["features"] = {
+            "relevance": bars_chart(dict(relevance[:MOST_BARS]), "Relevance of the features"),
+            "omitted": max(len(names) - MOST_BARS, 0),
+            "maps": maps.feasibility(fitted),
+        }
         contents["rows"] = uncertain_rows(fitted)
         if len(table.levels) > 1:
             contents["trust"] = maps.trust(fitted)
         if evaluation is not None:
-            _check_rows(evaluation, fitted.labels)
             contents["title"] = clean(title or "Do the cheaper labels help?")
             contents["verdict"] = comparison.verdict(evaluation)
             contents["comparison"] = comparison.comparison(evaluation)
@@ -117,15 +126,6 @@ def write_report(path: str | os.PathLike[str], **arguments: Any) -> Path:
     with replacing(path) as file:
         file.write(render(**arguments).encode("utf-8"))
     return Path(path)
-
-
-def _check_rows(evaluation: Evaluation, labels: Any) -> None:
-    fits = len(evaluation.rows) and evaluation.rows.max() < len(labels)
-    if not fits or not np.array_equal(labels[evaluation.rows], evaluation.labels):
-        raise ValueError(
-            f"evaluation is of other rows than table, which has {len(labels)}; evaluate the "
-            "features and labels of the same table"
-        )
 
 
 def _data(table: LabelledTable) -> dict[str, Any]:
@@ -159,14 +159,3 @@ def _data(table: LabelledTable) -> dict[str, Any]:
 
 def _count(n: int, what: str) -> str:
     return f"{n:,} {what}{'s' * (n != 1)}"
-
-
-def _features(fitted: FittedTable) -> dict[str, Any]:
-    """How much each column matters, and maps over those that matter most."""
-    names = shorten_all(fitted.relevance, 120)
-    shown = dict(list(zip(names, fitted.relevance.values(), strict=True))[:MOST_BARS])
-    return {
-        "relevance": bars_chart(shown, "Relevance of the features"),
-        "omitted": len(names) - len(shown),
-        "maps": maps.feasibility(fitted),
-    }

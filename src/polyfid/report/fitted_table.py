@@ -61,10 +61,6 @@ class FittedTable:
         return cls(model.classifier, table, x, by_name, numeric[:2], typical)
 
     @property
-    def labels(self) -> Any:
-        return np.asarray(self.table.label)
-
-    @property
     def over(self) -> str:
         """What maps are drawn over, in words."""
         if not self.map_columns:
@@ -82,7 +78,7 @@ def uncertain_rows(fitted: FittedTable) -> dict[str, Any]:
     label, they are sought among all points.
     """
     table, points = fitted.table, point_ids(fitted.x)
-    candidate = ~np.isin(points, points[np.asarray(table.fidelity) == table.levels[-1]])
+    candidate = ~np.isin(points, points[table.fidelity == table.levels[-1]])
     all_trusted = not candidate.any()
     rows = np.flatnonzero(candidate | all_trusted)
     rows = np.sort(rows[np.unique(points[rows], return_index=True)[1]])

@@ -88,7 +88,7 @@ def feasibility(fitted: FittedTable) -> list[Figure]:
     if not fitted.map_columns:
         return []
     classes, columns = fitted.classifier.classes_, fitted.map_columns
-    frequency = [-np.sum(fitted.labels == label) for label in classes]
+    frequency = [-np.sum(fitted.table.label == label) for label in classes]
     shown = sorted(np.argsort(frequency, kind="stable")[:MOST_MAPS].tolist())
     figures = []
     for k in [1] if len(classes) == 2 else shown:
@@ -97,7 +97,7 @@ def feasibility(fitted: FittedTable) -> list[Figure]:
         FeasibilityDisplay.from_estimator(
             fitted.classifier,
             fitted.x,
-            fitted.labels,
+            fitted.table.label,
             fitted.table.fidelity,
             features=columns,
             target=classes[k],
