@@ -72,9 +72,6 @@ def legend_of(display):
     return [t.get_text() for t in display.figure_.legends[0].get_texts()]
 
 
-# ------------------------------------------------------------------- all displays
-
-
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("n_features", [1, 2, 6])
 def test_nothing_is_cut_at_the_width_of_a_column(n_features, n_classes):
@@ -151,9 +148,6 @@ def test_the_map_is_readable_in_grey():
     grey = MAP(np.linspace(0, 1, 50))[:, :3] @ [0.299, 0.587, 0.114]
     assert (np.diff(grey) > 0).all()
     assert grey[0] > 0.3  # black lines stand out
-
-
-# -------------------------------------------------------------------- feasibility
 
 
 def test_feasibility_is_the_probability_of_the_model_at_the_grid(plane):
@@ -276,9 +270,6 @@ def test_the_fidelity_column_is_no_feature():
     assert display.points.level.tolist() == code.astype(int).tolist()
 
 
-# -------------------------------------------------------------------- discrepancy
-
-
 def test_levels_differ_where_the_crowd_is_wrong(plane):
     model, X, *_ = plane
     display = discrepancy(model, X, grid_resolution=25)
@@ -306,8 +297,6 @@ def test_discrepancy_along_one_feature_shows_the_quantities_asked_for(plane):
     assert [ax.get_ylabel() for ax in display.axes_] == ["mean of delta (1)", "sd of delta (1)"]
     assert len(display.plot(show="sd").axes_) == 1
 
-
-# ------------------------------------------------------------------------- errors
 
 BOTH = (feasibility, discrepancy)
 

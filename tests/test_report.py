@@ -113,9 +113,6 @@ class Tree(HTMLParser):
         return [attrs for name, attrs in self.tags if name == tag]
 
 
-# ------------------------------------------------------------------ structure
-
-
 def test_sections_follow_a_readers_questions(tree, page, parts):
     assert [attrs["id"] for attrs in tree.all("section") if "id" in attrs] == SECTIONS
     assert [attrs["href"] for attrs in tree.all("a")] == [f"#{name}" for name in SECTIONS]
@@ -177,9 +174,6 @@ def test_counts_command_versions_and_the_models_report_are_there(tree, parts, pa
         assert all(text in tree.text for text in line)
 
 
-# ------------------------------------------------------------------- escaping
-
-
 def test_labels_levels_and_commands_are_text(page, tree):
     assert page.count("<script>") == 1
     assert not re.search("<script>alert|<i>careful|<b>silver", page)
@@ -213,9 +207,6 @@ def test_text_is_cleaned_and_numbers_get_a_typographic_minus():
     assert typeset("crowd-1: (-0.5, 95 % interval -1 to +2)") == (
         "crowd-1: (−0.5, 95\u00a0% interval −1 to +2)"
     )
-
-
-# ----------------------------------------------------------------------- cases
 
 
 @pytest.mark.parametrize("n_cheap", [0, 30])
@@ -311,9 +302,6 @@ def test_charts_can_draw_missing_and_degenerate_values():
     ]
     assert not any(re.search(r"\b(nan|inf)\b", drawing) for drawing in drawings)
     assert "<title>b: 1.0000 (1.0000 to 1.0000)</title>" in drawings[0]
-
-
-# -------------------------------------------------------------------- a browser
 
 
 @pytest.fixture

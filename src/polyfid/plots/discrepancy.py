@@ -206,6 +206,7 @@ class DiscrepancyDisplay(style.Display):
             ax.set_ylim(steps[0], 1.05 * steps[-1])
             return []
         reach = style.Z * self.delta_sd
-        band = style.draw_band(ax, x, values - reach, values + reach)
+        props: dict[str, Any] = {"color": style.SHADE, "lw": 0, "label": "95 % band"}
+        band = ax.fill_between(x, values - reach, values + reach, **props)
         ax.axhline(0.0, color=INK, linestyle=":", linewidth=0.8)
         return [line, band]

@@ -157,7 +157,8 @@ class FeasibilityDisplay(style.Display):
         entries: list[Artist] = list(ax.plot(x, self.probability, color=INK, label=text))
         ax.axhline(0.5, color=INK, linestyle=":", linewidth=0.8)
         if self.low is not None and self.high is not None:
-            entries.append(style.draw_band(ax, x, self.low, self.high))
+            band: dict[str, Any] = {"color": style.SHADE, "lw": 0, "label": "95 % band"}
+            entries.append(ax.fill_between(x, self.low, self.high, **band))
             where = _margin(self.low, self.high) > 0.0
             if where.any():
                 props: dict[str, Any] = {"facecolor": style.PAPER, "edgecolor": INK, "lw": 0.5}

@@ -180,8 +180,3 @@ def draw_colorbar(ax: Axes, area: Any, text: str) -> Colorbar:
     bar.set_label(text)
     small_text(bar.ax)
     return bar
-
-
-def draw_band(ax: Axes, x: Array, low: Array, high: Array) -> Artist:
-    """The 95 % band of a curve, which is its own legend entry."""
-    return ax.fill_between(x, low, high, color=SHADE, lw=0, label="95 % band")
