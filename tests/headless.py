@@ -1,6 +1,5 @@
 """A headless Chromium to open pages in, driven through a pair of pipes."""
 
-import base64
 import json
 import os
 import subprocess
@@ -57,7 +56,7 @@ class Browser:
         self._folder.cleanup()
 
     def _next(self):
-        """The next answer or event; events are noted."""
+        """The next answer or event."""
         while b"\0" not in self._buffer:
             chunk = self._out.read1(1 << 20)
             if not chunk:
@@ -66,21 +65,14 @@ class Browser:
         text, self._buffer = self._buffer.split(b"\0", 1)
         message = json.loads(text)
         if "method" in message:
+            what = message.get("params", {})
             self._events.append(message["method"])
-            self._note(message["method"], message.get("params", {}))
+            level = what.get("type") or what.get("entry", {}).get("level")
+            url = what.get("request", {}).get("url", "file:")
+            fetched = not url.startswith(("file:", "data:", "about:"))
+            if fetched or level in ("error", "warning") or "exceptionDetails" in what:
+                self.problems.append(str(what))
         return message
-
-    def _note(self, method, what):
-        if method == "Runtime.exceptionThrown":
-            self.problems.append(what["exceptionDetails"]["text"])
-        elif method == "Runtime.consoleAPICalled" and what["type"] in ("error", "warning"):
-            self.problems.append(str(what["args"]))
-        elif method == "Log.entryAdded" and what["entry"]["level"] in ("error", "warning"):
-            self.problems.append(what["entry"]["text"])
-        elif method == "Network.requestWillBeSent":
-            url = what["request"]["url"]
-            if not url.startswith(("file:", "data:", "about:")):
-                self.problems.append(f"fetched {url}")
 
     def send(self, method, **params):
         self._number += 1
@@ -114,8 +106,3 @@ class Browser:
         event = {"key": key, "windowsVirtualKeyCode": code}
         self.send("Input.dispatchKeyEvent", type="keyDown", **event, **text)
         self.send("Input.dispatchKeyEvent", type="keyUp", **event)
-
-    def print(self, path):
-        """The page as a PDF."""
-        answer = self.send("Page.printToPDF", printBackground=True, preferCSSPageSize=True)
-        Path(path).write_bytes(base64.b64decode(answer["data"]))

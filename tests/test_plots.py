@@ -12,11 +12,9 @@ import pandas as pd
 import polars as pl
 import pytest
 from matplotlib.figure import Figure
-from sklearn.calibration import CalibrationDisplay
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import RocCurveDisplay
 from two_levels import fitted, two_levels
 
 from polyfid import MultiFidelityClassifier
@@ -26,7 +24,15 @@ from polyfid.plots import DiscrepancyDisplay, FeasibilityDisplay, TrustDisplay
 from polyfid.plots.slices import MOST_POINTS
 from polyfid.plots.style import MAP
 
-DISPLAYS = [FeasibilityDisplay, DiscrepancyDisplay, TrustDisplay]
+trust = TrustDisplay.from_estimator
+
+
+def feasibility(*data, **how):
+    return FeasibilityDisplay.from_estimator(*data, **({"grid_resolution": 8} | how))
+
+
+def discrepancy(*data, **how):
+    return DiscrepancyDisplay.from_estimator(*data, **({"grid_resolution": 8} | how))
 
 
 @pytest.fixture(autouse=True)
@@ -66,29 +72,25 @@ def legend_of(display):
     return [t.get_text() for t in display.figure_.legends[0].get_texts()]
 
 
-# ------------------------------------------------------------------- all displays
-
-
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("n_features", [1, 2, 6])
 def test_nothing_is_cut_at_the_width_of_a_column(n_features, n_classes):
     X, y, fidelity = two_levels(n_features, n_classes)
     model = fitted(X, y, fidelity)
-    how = {"grid_resolution": 8}
     displays = [
-        FeasibilityDisplay.from_estimator(model, X, y, fidelity, **how),
-        DiscrepancyDisplay.from_estimator(model, X, show=("probability", "mean", "sd"), **how),
-        TrustDisplay.from_estimator(model),
+        trust(model),
+        feasibility(model, X, y, fidelity),
+        discrepancy(model, X, show=("probability", "mean", "sd")),
     ]
     if n_features > 2:
-        displays.append(DiscrepancyDisplay.from_estimator(model, X, features="pca"))
-        displays.append(FeasibilityDisplay.from_estimator(model, X, features=(1, 5), **how))
+        displays.append(discrepancy(model, X, features="pca"))
+        displays.append(feasibility(model, X, features=(1, 5)))
     for display in displays:
         assert display.figure_.get_figwidth() == 3.4
         assert not texts_cut(display.figure_)
     n_models = 1 if n_classes == 2 else n_classes
-    assert len(displays[2].links) == n_models
-    assert displays[2].contributions.shape == (n_models, 3)
+    assert len(displays[0].links) == n_models
+    assert displays[0].contributions.shape == (n_models, 3)
 
 
 def test_nothing_is_cut_with_averaged_structures_and_three_levels():
@@ -97,11 +99,10 @@ def test_nothing_is_cut_with_averaged_structures_and_three_levels():
     model = MultiFidelityClassifier(levels=["bots", "crowd", "gold"], random_state=0)
     model.fit(X, y, fidelity=levels)
     assert len(model.structures_) > 1
-    display = TrustDisplay.from_estimator(model)
+    display = trust(model)
     assert not texts_cut(display.figure_)
     assert legend_of(display) == ["average, 95 %", "structures, by weight"]
-    display = DiscrepancyDisplay.from_estimator(model, X, lower="bots", grid_resolution=5)
-    assert display.levels == ("bots", "gold")
+    assert discrepancy(model, X, lower="bots").levels == ("bots", "gold")
 
 
 def test_names_from_data_are_shown_as_they_are():
@@ -110,16 +111,12 @@ def test_names_from_data_are_shown_as_they_are():
     levels = np.where(np.asarray(fidelity) == "gold", "z" * 60, "_a\nb")
     frame = pd.DataFrame(X, columns=["a$b", "<script>alert(1)</script> of a long name"])
     model = fitted(frame, labels, levels)
-    feasibility = FeasibilityDisplay.from_estimator(model, frame, labels, levels, grid_resolution=8)
-    for display in (
-        feasibility,
-        DiscrepancyDisplay.from_estimator(model, frame, grid_resolution=8),
-        TrustDisplay.from_estimator(model),
-    ):
-        assert not texts_cut(display.figure_)
-    assert feasibility.ax_.get_xlabel() == r"a\$b"
-    assert feasibility.ax_.get_ylabel() == "<script>aler…a long name"
-    assert len(legend_of(feasibility)) == 6  # names that begin with _ are not hidden
+    display = feasibility(model, frame, labels, levels)
+    for one in (display, discrepancy(model, frame), trust(model)):
+        assert not texts_cut(one.figure_)
+    assert display.ax_.get_xlabel() == r"a\$b"
+    assert display.ax_.get_ylabel() == "<script>aler…a long name"
+    assert len(legend_of(display)) == 6  # names that begin with _ are not hidden
 
 
 def test_displays_draw_on_axes_that_are_given(plane):
@@ -127,9 +124,9 @@ def test_displays_draw_on_axes_that_are_given(plane):
     figure = Figure(figsize=(7, 8), layout="constrained")
     axes = figure.subplots(3, 2).ravel()
     before = plt.get_fignums()
-    first = FeasibilityDisplay.from_estimator(model, X, y, fidelity, grid_resolution=8, ax=axes[0])
-    second = DiscrepancyDisplay.from_estimator(model, X, grid_resolution=8, ax=axes[1:3])
-    third = TrustDisplay.from_estimator(model, ax=axes[3:6])
+    first = feasibility(model, X, y, fidelity, ax=axes[0])
+    second = discrepancy(model, X, ax=axes[1:3])
+    third = trust(model, ax=axes[3:6])
     for display, ax in ((first, axes[0]), (second, axes[1]), (third, axes[3])):
         assert display.ax_ is ax
         assert display.figure_ is figure
@@ -138,9 +135,8 @@ def test_displays_draw_on_axes_that_are_given(plane):
 
 
 def test_plotting_again_gives_another_figure_and_the_same_picture(plane):
-    model, X, y, fidelity = plane
     settings = dict(matplotlib.rcParams)
-    display = FeasibilityDisplay.from_estimator(model, X, y, fidelity, grid_resolution=8)
+    display = feasibility(*plane)
     first, picture = display.figure_, draw(display)
     assert display.plot() is display
     assert display.figure_ is not first
@@ -149,27 +145,14 @@ def test_plotting_again_gives_another_figure_and_the_same_picture(plane):
 
 
 def test_the_map_is_readable_in_grey():
-    rgb = MAP(np.linspace(0, 1, 50))[:, :3]
-    grey = rgb @ [0.299, 0.587, 0.114]
+    grey = MAP(np.linspace(0, 1, 50))[:, :3] @ [0.299, 0.587, 0.114]
     assert (np.diff(grey) > 0).all()
     assert grey[0] > 0.3  # black lines stand out
 
 
-def test_displays_of_scikit_learn_work_with_the_model(plane):
-    model, X, y, fidelity = plane
-    gold = np.asarray(fidelity) == "gold"
-    roc = RocCurveDisplay.from_estimator(model, X[gold], y[gold])
-    calibration = CalibrationDisplay.from_estimator(model, X[gold], y[gold], n_bins=3)
-    assert calibration.prob_true.size > 0
-    assert roc.ax_.figure is not None
-
-
-# -------------------------------------------------------------------- feasibility
-
-
 def test_feasibility_is_the_probability_of_the_model_at_the_grid(plane):
     model, X, y, fidelity = plane
-    display = FeasibilityDisplay.from_estimator(model, X, y, fidelity, grid_resolution=12)
+    display = feasibility(model, X, y, fidelity, grid_resolution=12)
     x0, x1 = display.values
     assert display.probability.shape == (12, 12)
     assert x0[0] < X[:, 0].min() < X[:, 0].max() < x0[-1]
@@ -178,21 +161,17 @@ def test_feasibility_is_the_probability_of_the_model_at_the_grid(plane):
     (mean,), (variance,) = model.latent_mean_and_variance(point)
     ends = [1 / (1 + np.exp(-(mean + z * np.sqrt(variance)))) for z in (-1.96, 1.96)]
     assert [display.low[7, 3], display.high[7, 3]] == pytest.approx(ends)
-    lower = FeasibilityDisplay.from_estimator(model, X, level="crowd", grid_resolution=12)
+    lower = feasibility(model, X, level="crowd", grid_resolution=12)
     expected = model.predict_proba(point, fidelity="crowd")[0, 1]
     assert lower.probability[7, 3] == pytest.approx(expected)
 
 
 def test_maps_of_the_first_of_two_classes_are_complements(plane):
     model, X, *_ = plane
-    no, yes = (
-        FeasibilityDisplay.from_estimator(model, X, target=k, grid_resolution=8) for k in (0, 1)
-    )
+    no, yes = (feasibility(model, X, target=k) for k in (0, 1))
     np.testing.assert_allclose(no.probability, 1 - yes.probability)
     np.testing.assert_allclose(no.low, 1 - yes.high)
-    no, yes = (
-        DiscrepancyDisplay.from_estimator(model, X, target=k, grid_resolution=5) for k in (0, 1)
-    )
+    no, yes = (discrepancy(model, X, target=k) for k in (0, 1))
     np.testing.assert_allclose(no.delta_mean, -yes.delta_mean)
     np.testing.assert_allclose(no.delta_sd, yes.delta_sd)
     np.testing.assert_allclose(no.probability, yes.probability)
@@ -202,7 +181,7 @@ def test_maps_of_the_first_of_two_classes_are_complements(plane):
 def test_the_probability_is_within_its_band(n_features, n_classes):
     X, y, fidelity = two_levels(n_features, n_classes)
     model = fitted(X, y, fidelity)
-    display = FeasibilityDisplay.from_estimator(model, X, y, fidelity, target=1)
+    display = feasibility(model, X, y, fidelity, target=1, grid_resolution=None)
     assert (display.low <= display.probability).all()
     assert (display.probability <= display.high).all()
     point = [[values[4] for values in display.values]]
@@ -217,9 +196,7 @@ def test_the_probability_is_within_its_band(n_features, n_classes):
 def test_other_features_are_fixed_or_averaged(others):
     X, y, fidelity = two_levels(n_features=8)
     model = fitted(X, y, fidelity)
-    display = FeasibilityDisplay.from_estimator(
-        model, X, features=(0, 7), others=others, grid_resolution=6
-    )
+    display = feasibility(model, X, features=(0, 7), others=others)
     sample = np.random.RandomState(0).permutation(len(X))[:40]
     rows = {"median": np.median(X, axis=0)[None], "average": X[sample]}.get(str(others), [others])
     rows = np.array(rows)
@@ -229,14 +206,13 @@ def test_other_features_are_fixed_or_averaged(others):
 
 
 def test_feasibility_marks_points_by_level_and_class(plane):
-    model, X, y, fidelity = plane
-    display = FeasibilityDisplay.from_estimator(model, X, y, fidelity, grid_resolution=8)
+    y, fidelity = plane[2:]
+    display = feasibility(*plane)
     marks = {
         (line.get_marker(), line.get_markerfacecolor()): len(line.get_xdata())
         for line in display.ax_.lines
     }
-    gold = np.asarray(fidelity) == "gold"
-    assert marks["D", "#ffffff"] == (gold & (y == 0)).sum()
+    assert marks["D", "#ffffff"] == ((np.asarray(fidelity) == "gold") & (y == 0)).sum()
     assert sum(marks.values()) == len(y)
     assert len({marker for marker, _ in marks}) == 2
     words = ["P(1) = 0.5", "uncertain boundary", "crowd", "gold", "filled: 1", "open: 0"]
@@ -246,30 +222,28 @@ def test_feasibility_marks_points_by_level_and_class(plane):
 def test_of_many_points_a_sample_is_drawn_and_the_legend_says_so():
     X, y, fidelity = two_levels(n=(MOST_POINTS + 50, 10))
     model = fitted(X[-60:], y[-60:], fidelity[-60:])
-    display = FeasibilityDisplay.from_estimator(model, X, y, fidelity, grid_resolution=8)
-    assert f"crowd ({MOST_POINTS} of {MOST_POINTS + 50})" in legend_of(display)
+    legend = legend_of(feasibility(model, X, y, fidelity))
+    assert f"crowd ({MOST_POINTS} of {MOST_POINTS + 50})" in legend
 
 
 def test_other_classifiers_have_no_band_and_get_the_rows_as_they_came(plane):
     _, X, y, _ = plane
-    display = FeasibilityDisplay.from_estimator(LogisticRegression().fit(X, y), X, y)
+    display = feasibility(LogisticRegression().fit(X, y), X, y)
     assert display.low is None
     assert draw(display)
     frame = pd.DataFrame(X, columns=["a", "b"])
     forest = RandomForestClassifier(5, random_state=0).fit(frame, y)  # warns of missing names
-    names = {"feature_names": ["first", "second"]}
-    display = FeasibilityDisplay.from_estimator(forest, frame, y, grid_resolution=5, **names)
+    display = feasibility(forest, frame, y, feature_names=["first", "second"])
     assert display.feature_names == ("first", "second")
 
 
 def test_maps_without_boundary_and_constant_features_are_drawn(plane):
     model, X, *_ = plane
-    display = FeasibilityDisplay.from_estimator(model, X * 0.05 + 1.5, grid_resolution=6)
+    display = feasibility(model, X * 0.05 + 1.5)
     assert display.probability.min() > 0.5
     assert draw(display)
     constant = np.column_stack([X[:, 0], np.ones(len(X))])
-    display = FeasibilityDisplay.from_estimator(model, constant, grid_resolution=5)
-    assert display.values[1][[0, -1]].tolist() == [0.5, 1.5]
+    assert feasibility(model, constant).values[1][[0, -1]].tolist() == [0.5, 1.5]
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])
@@ -278,34 +252,27 @@ def test_data_frames_bring_names_and_any_order(make):
     frame = make({"width": X[:, 0], "height": X[:, 1]})
     model = fitted(frame, y, fidelity)
     other = make({"height": X[:, 1], "width": X[:, 0]})
-    display = FeasibilityDisplay.from_estimator(
-        model, other, features=("height", "width"), grid_resolution=5
-    )
+    display = feasibility(model, other, features=("height", "width"))
     assert display.ax_.get_xlabel() == "height"
     point = [[display.values[1][1], display.values[0][3]]]
     expected = fitted(X, y, fidelity).predict_proba(point)[0, 1]
     assert display.probability[1, 3] == pytest.approx(expected)
-    display = DiscrepancyDisplay.from_estimator(model, frame, grid_resolution=5)
-    assert display.axis_names == ("width", "height")
+    assert discrepancy(model, frame).axis_names == ("width", "height")
 
 
 def test_the_fidelity_column_is_no_feature():
     X, y, fidelity = two_levels()
     code = (np.asarray(fidelity) == "gold").astype(float)
     both = np.column_stack([X, code])
-    kernels = [9.0 * RBF(), 9.0 * RBF()]
-    model = MultiFidelityClassifier(kernels, optimizer=None, fidelity_feature=2).fit(both, y)
-    display = FeasibilityDisplay.from_estimator(model, both, y, grid_resolution=5)
+    model = MultiFidelityClassifier(9.0 * RBF(), optimizer=None, fidelity_feature=2).fit(both, y)
+    display = feasibility(model, both, y)
     assert display.feature_names == ("feature 0", "feature 1")
     assert display.points.level.tolist() == code.astype(int).tolist()
 
 
-# -------------------------------------------------------------------- discrepancy
-
-
 def test_levels_differ_where_the_crowd_is_wrong(plane):
     model, X, *_ = plane
-    display = DiscrepancyDisplay.from_estimator(model, X, grid_resolution=25)
+    display = discrepancy(model, X, grid_resolution=25)
     x0, x1 = np.meshgrid(*display.values)
     clear = np.abs(x0) > 1
     assert 1.0 >= display.probability[clear & (x1 > 1)].mean() > 0.7
@@ -315,7 +282,7 @@ def test_levels_differ_where_the_crowd_is_wrong(plane):
 def test_principal_components_show_the_rows_themselves():
     X, y, fidelity = two_levels(n_features=8)
     model = fitted(X, y, fidelity)
-    display = DiscrepancyDisplay.from_estimator(model, X, features="pca")
+    display = discrepancy(model, X, features="pca")
     assert display.scattered
     assert np.corrcoef(*display.values)[0, 1] == pytest.approx(0.0, abs=1e-9)
     assert display.axis_names[0].startswith("component 1 (")
@@ -325,63 +292,49 @@ def test_principal_components_show_the_rows_themselves():
 
 def test_discrepancy_along_one_feature_shows_the_quantities_asked_for(plane):
     model, X, *_ = plane
-    display = DiscrepancyDisplay.from_estimator(model, X, features=1, show=("mean", "sd"))
+    display = discrepancy(model, X, features=1, show=("mean", "sd"), grid_resolution=None)
     assert display.probability.shape == (200,)
     assert [ax.get_ylabel() for ax in display.axes_] == ["mean of delta (1)", "sd of delta (1)"]
     assert len(display.plot(show="sd").axes_) == 1
 
 
-# ------------------------------------------------------------------------- errors
+BOTH = (feasibility, discrepancy)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("displays", "arguments", "message"),
     [
-        ({"features": (0, 0)}, "two different"),
-        ({"features": (0, 1, 1)}, "one feature or two"),
-        ({"features": "width"}, "'width', which is no feature"),
-        ({"features": 2}, "index from 0 to 1"),
-        ({"others": "mean"}, 'others must be "median"'),
-        ({"others": [1.0]}, "others must be"),
-        ({"target": 7}, r"one of the classes \[.*0.*1.*\], got 7"),
-        ({"feature_names": ["a"]}, "one name per column"),
-        ({"ax": 3}, "ax must be a"),
+        (BOTH, {"features": (0, 0)}, "two different"),
+        (BOTH, {"features": (0, 1, 1)}, "one feature or two"),
+        (BOTH, {"features": "width"}, "by name, of .*; got 'width'"),
+        (BOTH, {"features": 2}, "index from 0 to 1"),
+        (BOTH, {"others": "mean"}, 'others must be "median"'),
+        (BOTH, {"others": [1.0]}, "others must be"),
+        (BOTH, {"target": 7}, r"one of the classes \[.*0.*1.*\], got 7"),
+        (BOTH, {"feature_names": ["a"]}, "one name per column"),
+        (BOTH, {"ax": 3}, "ax must be a"),
+        ([discrepancy], {"show": "rho"}, "show must be among"),
+        ([discrepancy], {"lower": "gold"}, "lower must be a level below upper"),
+        ([discrepancy], {"upper": "platinum"}, "upper has unknown level"),
+        ([discrepancy], {"X": np.ones((3, 1)), "features": "pca"}, "needs two features"),
+        ([feasibility], {"y": [1, 0, 1]}, "y has 3 entries"),
+        ([feasibility], {"X": np.empty((0, 2))}, "X has no rows"),
+        ([trust], {"ax": 3}, "list of 3"),
     ],
 )
-@pytest.mark.parametrize("display", [FeasibilityDisplay, DiscrepancyDisplay])
-def test_arguments_that_make_no_sense(plane, display, arguments, message):
-    model, X, *_ = plane
-    with pytest.raises(ValueError, match=message):
-        display.from_estimator(model, X, grid_resolution=4, **arguments)
+def test_arguments_that_make_no_sense(plane, displays, arguments, message):
+    for display in displays:
+        with pytest.raises(ValueError, match=message):
+            display(plane[0], **({"X": plane[1]} | arguments))
 
 
-@pytest.mark.parametrize(
-    ("display", "arguments", "message"),
-    [
-        (DiscrepancyDisplay, {"show": "rho"}, "show must be among"),
-        (DiscrepancyDisplay, {"lower": "gold"}, "lower must be a level below upper"),
-        (DiscrepancyDisplay, {"upper": "platinum"}, "upper has unknown level"),
-        (DiscrepancyDisplay, {"X": np.ones((3, 1)), "features": "pca"}, "needs two features"),
-        (FeasibilityDisplay, {"y": [1, 0, 1]}, "y has 3 entries"),
-        (FeasibilityDisplay, {"X": np.empty((0, 2))}, "X has no rows"),
-        (TrustDisplay, {"ax": 3}, "list of 3"),
-    ],
-)
-def test_arguments_of_one_display_that_make_no_sense(plane, display, arguments, message):
-    model, X, *_ = plane
-    with pytest.raises(ValueError, match=message):
-        display.from_estimator(model, **({"X": X} | arguments))
-
-
-@pytest.mark.parametrize("display", [DiscrepancyDisplay, TrustDisplay])
-def test_one_level_has_no_link(display):
+@pytest.mark.parametrize("display", [feasibility, discrepancy, trust])
+def test_models_that_are_not_fitted_or_have_one_level(display):
     X, y, _ = two_levels()
-    model = MultiFidelityClassifier(4.0 * RBF(), optimizer=None).fit(X, y)
-    with pytest.raises(ValueError, match="one level only"):
-        display.from_estimator(model, X)
-
-
-@pytest.mark.parametrize("display", DISPLAYS)
-def test_a_model_that_is_not_fitted(display):
+    model = MultiFidelityClassifier(4.0 * RBF(), optimizer=None)
     with pytest.raises(NotFittedError):
-        display.from_estimator(MultiFidelityClassifier(), np.zeros((3, 2)))
+        display(model, X)
+    model.fit(X, y)
+    if display is not feasibility:
+        with pytest.raises(ValueError, match="one level only"):
+            display(model, X)

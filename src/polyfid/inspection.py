@@ -18,7 +18,7 @@ from polyfid.arrays import Array
 from polyfid.estimator.classifier import MultiFidelityClassifier
 from polyfid.estimator.levels import encode_levels
 from polyfid.inference.linalg import NotPositiveDefinite
-from polyfid.inference.posterior import LevelPair, prior_pair
+from polyfid.inference.posterior import prior_pair
 from polyfid.learning.mixture import BinaryFit, Member, Mixture
 from polyfid.learning.tune import make_hyperprior
 from polyfid.model.prior import Prior
@@ -72,9 +72,6 @@ def find_class(model: Any, target: Any) -> int:
     return classes.index(target)
 
 
-# ------------------------------------------------------------ links between levels
-
-
 @dataclass(frozen=True)
 class Link:
     """How a level follows the level below it, with 95 % intervals.
@@ -95,7 +92,7 @@ class Link:
 
 
 def level_links(model: MultiFidelityClassifier) -> list[list[Link]]:
-    """The links between neighbouring levels, from the lowest, per binary model.
+    """The links between neighbouring levels, from the lowest: one list per binary model.
 
     Two classes have one binary model, more classes have one per class. Intervals cover the spread
     over structures and, unless that would take longer than some ten seconds, the uncertainty of
@@ -123,20 +120,15 @@ def _links(mixture: Mixture, levels: Sequence[Any], weak_prior: bool) -> list[Li
     weights, rng = mixture.weights, np.random.RandomState(0)
     fits = [member.fit for member in mixture.members]
     tuned = np.stack([_slopes(fit.prior, _sample(fit.posterior.points.x)) for fit in fits])
-    draws = np.stack([_draw_slopes(fit, weak_prior, rng) for fit in fits])
-    draw_weights = np.repeat(weights / _THETA_DRAWS, _THETA_DRAWS)
+    draws = np.concatenate([_draw_slopes(fit, weak_prior, rng) for fit in fits])
     mean = np.einsum("m,mtk->tk", weights, tuned)
     links = []
     for t in range(len(levels) - 1):
-        rho, correlation = (
-            (
-                float(mean[t, k]),
-                _interval(draws[:, :, t, k].ravel(), draw_weights, mean[t, k]),
-                tuned[:, t, k],
-            )
-            for k in range(2)
-        )
-        links.append(Link(levels[t], levels[t + 1], weights, *rho, *correlation))
+        values: list[Any] = []
+        for k in range(2):
+            interval = _interval(draws[:, t, k], np.repeat(weights, _THETA_DRAWS), mean[t, k])
+            values += [float(mean[t, k]), interval, tuned[:, t, k]]
+        links.append(Link(levels[t], levels[t + 1], weights, *values))
     return links
 
 
@@ -189,33 +181,22 @@ def _theta_root(fit: BinaryFit, weak_prior: bool) -> Array | None:
 
 
 def _interval(values: Array, weights: Array, mean: float) -> tuple[float, float]:
-    """The 2.5 % and 97.5 % quantiles of weighted values, widened to hold the mean.
-
-    An average of structures that disagree may lie outside of what any of them says.
-    """
+    """The 2.5 % and 97.5 % quantiles of weighted values, widened to hold the mean."""
     order = np.argsort(values, kind="stable")
     share = np.cumsum(weights[order]) / weights.sum()
     ends = np.minimum(np.searchsorted(share, [0.025, 0.975]), len(values) - 1)
     low, high = values[order[ends]]
+    # An average of structures that disagree may lie outside of what any of them says.
     return float(min(low, mean)), float(max(high, mean))
 
 
 def level_contributions(model: MultiFidelityClassifier, x: Array | None = None) -> Array:
     """How much of the top latent function the labels of each level explain.
 
-    Parameters
-    ----------
-    model : fitted MultiFidelityClassifier
-        With two levels or more.
-    x : ndarray of shape (n, d), optional
-        Rows at which variances are averaged; by default those that the model was fitted to.
-
-    Returns
-    -------
-    ndarray of shape (n_models, n_levels + 1)
-        Shares of the prior variance of the top function: by how much its posterior variance falls
-        when the labels of a level are added to those of all more trusted levels. The last entry is
-        the variance that is left. Rows sum to one.
+    These are shares of its prior variance, (n_models, n_levels + 1): by how much the posterior
+    variance, averaged over the rows ``x`` (by default those of the fit), falls when the labels of
+    a level are added to those of all more trusted levels. The last entry is the variance that is
+    left; rows sum to one.
     """
     check_levels(model)
     top = len(model.levels_) - 1
@@ -239,15 +220,8 @@ def _features(member: Member, x: Array) -> Array:
     return np.ascontiguousarray(member.features(x))
 
 
-# -------------------------------------------------------------- where levels differ
-
-
 class LevelDifference(NamedTuple):
-    """How two levels differ at points, (n,) each.
-
-    ``probability`` is that of different classes; ``delta_mean`` and ``delta_sd`` are posterior
-    moments of delta = f_upper - rho f_lower.
-    """
+    """How two levels differ at points, (n,) each: P(different classes), f_upper - rho f_lower."""
 
     probability: Array
     delta_mean: Array
@@ -255,44 +229,32 @@ class LevelDifference(NamedTuple):
 
 
 class _Joint(NamedTuple):
-    """Moments of two levels under one structure, its weight, and rho between the two levels."""
+    """Latent values of two levels at points under one structure: its weight, and (n,) each."""
 
     weight: float
-    pair: LevelPair
-    rho: Array
-
-    @property
-    def correlation(self) -> Array:
-        limit = 1.0 - 1e-12
-        scale = np.sqrt(self.pair.var_below * self.pair.var_above)
-        return np.clip(self.pair.covariance / scale, -limit, limit)
+    below: Array
+    above: Array
+    sd_below: Array
+    sd_above: Array
+    correlation: Array
+    rho: Array  # between the two levels, under the prior
 
 
 def level_difference(
     model: MultiFidelityClassifier, x: Array, lower: int, upper: int, target: int
 ) -> LevelDifference:
-    """How two levels differ at rows, averaged over structures by weight.
+    """How two levels (from `find_levels`) differ at rows (n, d), averaged over structures.
 
-    Parameters
-    ----------
-    model : fitted MultiFidelityClassifier
-    x : ndarray of shape (n, d)
-    lower, upper : int
-        Indices of the levels, from `find_levels`.
-    target : int
-        Index of the class that delta is about, from `find_class`.
+    ``target``, from `find_class`, is the index of the class that delta is about.
     """
     mixtures = model._mixtures
+    binary = len(mixtures) == 1
     n = max(len(mixture.best.fit.posterior.points) for mixture in mixtures)
     size = max(1, _BATCH_ELEMENTS // max(_CLASS_DRAWS, n))
     batches = []
     for start in range(0, len(x), size):
         rows = x[start : start + size]
-        joints = [
-            [_joint(member, rows, lower, upper) for member in mixture.members]
-            for mixture in mixtures
-        ]
-        binary = len(joints) == 1
+        joints = [[_joint(m, rows, lower, upper) for m in mixture.members] for mixture in mixtures]
         probability = _signs_differ(joints[0]) if binary else _classes_differ(joints)
         mean, sd = _delta(joints[0 if binary else target])
         # The latent function of two classes is that of the second one.
@@ -301,27 +263,25 @@ def level_difference(
 
 
 def _joint(member: Member, x: Array, lower: int, upper: int) -> _Joint:
-    posterior, tiny = member.fit.posterior, np.finfo(float).tiny
+    posterior, tiny, limit = member.fit.posterior, np.finfo(float).tiny, 1.0 - 1e-12
     x = _features(member, x)
     pair = posterior.pair(x, lower, upper)
-    pair = pair._replace(
-        var_below=np.maximum(pair.var_below, tiny), var_above=np.maximum(pair.var_above, tiny)
-    )
-    own, shared = prior_pair(posterior.prior, x, lower, upper)
-    return _Joint(member.weight, pair, shared / np.maximum(own[0], tiny))
+    below, above = (np.sqrt(np.maximum(v, tiny)) for v in (pair.var_below, pair.var_above))
+    correlation = np.clip(pair.covariance / (below * above), -limit, limit)
+    (own, _), shared = prior_pair(posterior.prior, x, lower, upper)
+    rho = shared / np.maximum(own, tiny)
+    return _Joint(member.weight, pair.below, pair.above, below, above, correlation, rho)
 
 
 def _delta(joints: list[_Joint]) -> tuple[Array, Array]:
     """Mean and standard deviation of f_upper - rho f_lower, over structures."""
-    means = np.stack([j.pair.above - j.rho * j.pair.below for j in joints])
-    variances = np.stack(
-        [
-            j.pair.var_above + j.rho**2 * j.pair.var_below - 2.0 * j.rho * j.pair.covariance
-            for j in joints
-        ]
-    )
+    means, variances = [], []
+    for j in joints:
+        scaled = j.rho * j.sd_below
+        means.append(j.above - j.rho * j.below)
+        variances.append(j.sd_above**2 + scaled**2 - 2.0 * j.correlation * scaled * j.sd_above)
     weights = np.array([j.weight for j in joints])
-    mean = weights @ means
+    mean = weights @ np.stack(means)
     return mean, np.sqrt(weights @ (np.maximum(variances, 0.0) + np.square(means - mean)))
 
 
@@ -329,10 +289,8 @@ def _signs_differ(joints: list[_Joint]) -> Array:
     """Probability that the latent values have different signs, over structures."""
     total = np.zeros(len(joints[0].rho))
     for j in joints:
-        a = j.pair.below / np.sqrt(j.pair.var_below)
-        b = j.pair.above / np.sqrt(j.pair.var_above)
-        both = _both_positive(a, b, j.correlation)
-        total += j.weight * (ndtr(a) + ndtr(b) - 2.0 * both)
+        a, b = j.below / j.sd_below, j.above / j.sd_above
+        total += j.weight * (ndtr(a) + ndtr(b) - 2.0 * _both_positive(a, b, j.correlation))
     return np.clip(total, 0.0, 1.0)
 
 
@@ -357,14 +315,10 @@ def _classes_differ(joints: list[list[_Joint]]) -> Array:
         for i, j in enumerate(members):
             chosen, r = which == i, j.correlation[:, None]
             first, second = z[chosen].T
-            low, high = np.sqrt(j.pair.var_below)[:, None], np.sqrt(j.pair.var_above)[:, None]
             mixed = r * first + np.sqrt((1.0 - r) * (1.0 + r)) * second
-            lower[k][:, chosen] = j.pair.below[:, None] + low * first
-            upper[k][:, chosen] = j.pair.above[:, None] + high * mixed
+            lower[k][:, chosen] = j.below[:, None] + j.sd_below[:, None] * first
+            upper[k][:, chosen] = j.above[:, None] + j.sd_above[:, None] * mixed
     return np.asarray((lower.argmax(axis=0) != upper.argmax(axis=0)).mean(axis=1))
-
-
-# ------------------------------------------------------------ relevance of features
 
 
 def feature_relevance(model: Any, X: Any, groups: Sequence[slice], seed: int = 0) -> Array:
@@ -372,37 +326,14 @@ def feature_relevance(model: Any, X: Any, groups: Sequence[slice], seed: int = 0
 
     The measure is the mean total variation distance between the class probabilities (of the most
     trusted level) before and after, from 0 to 1: for two classes the mean change of a
-    probability. It describes what the model has learnt and needs no labels.
-
-    Parameters
-    ----------
-    model : fitted classifier
-    X : DataFrame of shape (n, d)
-    groups : sequence of slice
-        The columns of each feature; those of one feature are permuted together.
-    seed : int
-
-    Returns
-    -------
-    ndarray of shape (n_groups,)
-
-    Examples
-    --------
-    >>> import numpy as np, pandas as pd
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> from polyfid.inspection import feature_relevance
-    >>> X = pd.DataFrame(np.random.RandomState(0).normal(size=(50, 2)), columns=["a", "b"])
-    >>> model = LogisticRegression().fit(X, X["a"] > 0)
-    >>> used, unused = feature_relevance(model, X, [slice(0, 1), slice(1, 2)])
-    >>> used > 0.3 > 0.1 > unused
-    np.True_
+    probability. It needs no labels. ``groups`` are the columns of each feature in the data frame
+    ``X``; those of one feature are permuted together.
     """
     rng = np.random.RandomState(seed)
     n_rows = int(np.clip(_PREDICTIONS // len(groups), *_RELEVANCE_ROWS))
     x = X.iloc[np.sort(rng.permutation(len(X))[:n_rows])]
     repeats = _PERMUTATIONS if len(groups) * _PERMUTATIONS * n_rows <= _PREDICTIONS else 1
-    before = model.predict_proba(x)
-    moves = np.zeros(len(groups))
+    before, moves = model.predict_proba(x), np.zeros(len(groups))
     for g, columns in enumerate(groups):
         for _ in range(repeats):
             permuted = x.copy()

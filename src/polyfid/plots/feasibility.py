@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
+import matplotlib
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
 from polyfid.arrays import Array
+from polyfid.estimator.inputs import check_rows, read_levels
 from polyfid.inspection import find_class
 from polyfid.model.logistic import expected_sigmoid
 from polyfid.plots import style
-from polyfid.plots.slices import FeatureGrid, FeatureTable, LabelledPoints
-from polyfid.plots.style import HATCH, INK, LEGEND_LETTERS, PAPER, SHADE
+from polyfid.plots.slices import DrawnPoints, FeatureGrid, FeatureTable
+from polyfid.plots.style import INK
 
-#: A 95 % band reaches so many standard deviations of the latent function to either side.
-Z = 1.96
+_UNCERTAIN = "uncertain boundary"  # in legends
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class FeasibilityDisplay:
+class FeasibilityDisplay(style.Display):
     """Probability of a class over one or two features, with the band where it is uncertain.
 
     The boundary is where the probability is one half. It is uncertain where one half lies between
@@ -34,24 +34,9 @@ class FeasibilityDisplay:
     standard deviations (with more than two classes the class shown varies and the others are
     fixed). Where other features are averaged over, so are the three probabilities.
 
-    Parameters
-    ----------
-    values : tuple of one or two arrays
-        The grid along each feature.
-    probability : array of shape (n_0,) or (n_1, n_0)
-    low, high : arrays of the same shape, or None
-        None for models without a latent function.
-    feature_names : tuple of str
-    target : class label
-    points : LabelledPoints, optional
-        Rows to draw.
-    other : object
-        Name of the rows that are not of the class: the other class, or "others".
-
-    Attributes
-    ----------
-    ax_, figure_ : Axes and Figure
-        After `plot`.
+    ``values`` has the grid along each feature; ``probability``, ``low`` and ``high`` are arrays
+    over it, (n_0,) or (n_1, n_0), the last two None for models without a latent function.
+    ``target`` is the class, ``other`` what other rows are called, ``points`` the rows drawn.
 
     Examples
     --------
@@ -73,10 +58,8 @@ class FeasibilityDisplay:
     high: Array | None
     feature_names: tuple[str, ...]
     target: Any
-    points: LabelledPoints | None = None
+    points: DrawnPoints | None = None
     other: Any = "others"
-    ax_: Axes = field(init=False)
-    figure_: Figure = field(init=False)
 
     @classmethod
     def from_estimator(
@@ -129,14 +112,18 @@ class FeasibilityDisplay:
         has_band = columns.shape[-1] == 3
         points = None
         if y is not None:
-            points = LabelledPoints.read(model, table, y, fidelity, model.classes_[k])
-            points = replace(points, x=points.x[:, grid.index])
+            check_rows("y", np.asarray(y), len(table.x))
+            fidelity = table.fidelity if fidelity is None else fidelity
+            names = None if fidelity is None else getattr(model, "levels_", None)
+            names, levels = read_levels(names, fidelity, len(table.x))
+            inside = np.asarray(y) == model.classes_[k]
+            points = DrawnPoints(table.x[:, grid.index], inside, levels, names)
         display = cls(
             values=grid.values,
             probability=columns[..., 0],
             low=columns[..., 1] if has_band else None,
             high=columns[..., 2] if has_band else None,
-            feature_names=tuple(table.names[j] for j in grid.index),
+            feature_names=grid.names,
             target=model.classes_[k],
             points=points,
             other="others" if len(model.classes_) > 2 else model.classes_[1 - k],
@@ -145,66 +132,54 @@ class FeasibilityDisplay:
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw it, on the axes given or in a new figure."""
-        with style.styled():
-            (self.ax_,) = style.take_axes(ax, 1, 3.3 if len(self.values) == 2 else 2.6)
-            self.figure_ = self.ax_.get_figure(root=True)  # type: ignore[assignment]
-            entries = self._draw_curve() if len(self.values) == 1 else self._draw_map()
-            self.ax_.set_xlabel(style.label_all(self.feature_names)[0])
+        with matplotlib.rc_context(style.RC):
+            self._take_axes(ax, 1, 3.3 if len(self.values) == 2 else 2.6)
+            text = f"P({style.label(self.target)})"
+            names = [*style.label_all(self.feature_names), text]
+            entries = (self._draw_map if len(self.values) == 2 else self._draw_curve)(text)
+            self.ax_.set(xlabel=names[0], ylabel=names[1])
             style.small_text(self.ax_)
             style.legend_above(self.ax_, entries, whole=ax is None)
         return self
 
-    @property
-    def _margin(self) -> Array | None:
-        """Positive where the boundary is uncertain."""
-        if self.low is None or self.high is None:
-            return None
-        return np.minimum(0.5 - self.low, self.high - 0.5)
-
-    @property
-    def _label(self) -> str:
-        return f"P({style.label(self.target, LEGEND_LETTERS)})"
-
-    def _draw_map(self) -> list[Artist]:
-        ax, (x, y), p, margin = self.ax_, self.values, self.probability, self._margin
-        bar = style.draw_map(ax, x, y, p, np.linspace(0.0, 1.0, 11), self._label)
-        entries: list[Artist] = []
-        if p.min() < 0.5 < p.max():
-            ax.contour(x, y, p, levels=[0.5], colors=INK, linewidths=1.6)
-            bar.ax.axhline(0.5, color=INK, linewidth=1.6)
-            entries.append(style.line_entry(f"{self._label} = 0.5", width=1.6))
-        if margin is not None and margin.max() > 0.0:
-            style.hatch_where(ax, x, y, margin)
-            entries.append(style.hatch_entry("uncertain boundary"))
+    def _draw_map(self, text: str) -> list[Artist]:
+        ax, contour, hatched = self.ax_, (0.5, f"{text} = 0.5"), None
+        if self.low is not None and self.high is not None:
+            hatched = _margin(self.low, self.high), _UNCERTAIN
+        steps = np.linspace(0.0, 1.0, 11)
+        entries = style.draw_map(ax, self.values, self.probability, steps, text, contour, hatched)
         if self.points is not None:
             entries += self.points.draw(ax, self.points.x, self.target, self.other)
-        ax.set_ylabel(style.label_all(self.feature_names)[1])
         return entries
 
-    def _draw_curve(self) -> list[Artist]:
-        ax, (x,), margin = self.ax_, self.values, self._margin
-        entries: list[Artist] = list(ax.plot(x, self.probability, color=INK, label=self._label))
+    def _draw_curve(self, text: str) -> list[Artist]:
+        ax, (x,) = self.ax_, self.values
+        entries: list[Artist] = list(ax.plot(x, self.probability, color=INK, label=text))
         ax.axhline(0.5, color=INK, linestyle=":", linewidth=0.8)
-        if margin is not None:
-            band: Any = (self.low, self.high)
-            entries.append(ax.fill_between(x, *band, color=SHADE, lw=0, label="95 % band"))
-        if margin is not None and margin.max() > 0.0:
-            props: dict[str, Any] = {"facecolor": PAPER, "edgecolor": INK, "lw": 0.5}
-            where = (margin > 0.0).tolist()
-            ax.fill_between(x, 0.47, 0.53, where=where, hatch=HATCH, zorder=1.5, **props)
-            entries.append(style.hatch_entry("uncertain boundary"))
+        if self.low is not None and self.high is not None:
+            band: dict[str, Any] = {"color": style.SHADE, "lw": 0, "label": "95 % band"}
+            entries.append(ax.fill_between(x, self.low, self.high, **band))
+            where = _margin(self.low, self.high) > 0.0
+            if where.any():
+                props: dict[str, Any] = {"facecolor": style.PAPER, "edgecolor": INK, "lw": 0.5}
+                props |= {"where": where.tolist(), "hatch": style.HATCH, "zorder": 1.5}
+                ax.fill_between(x, 0.47, 0.53, **props)
+                entries.append(style.hatch_entry(_UNCERTAIN))
         room = 0.0
         if self.points is not None:
             # Above and below the curve, one line per level, the most trusted nearest to it.
             points, gap = self.points, 0.07
             away = gap * (len(points.levels) - points.level)
-            height = np.where(points.inside, 1.0 + away, -away)
-            places = np.stack([points.x[:, 0], height], axis=1)
+            places = np.stack([points.x[:, 0], np.where(points.inside, 1.0 + away, -away)], axis=1)
             entries += points.draw(ax, places, self.target, self.other)
             room = gap * (len(points.levels) + 1)
-        ax.set(xlim=(x[0], x[-1]), ylim=(-room, 1.0 + room), ylabel=self._label)
-        ax.set_yticks(np.linspace(0.0, 1.0, 5))
+        ax.set(xlim=(x[0], x[-1]), ylim=(-room, 1.0 + room), yticks=np.linspace(0.0, 1.0, 5))
         return entries
+
+
+def _margin(low: Array, high: Array) -> Array:
+    """Positive where the boundary is uncertain."""
+    return np.minimum(0.5 - low, high - 0.5)
 
 
 def _probability_and_band(model: Any, X: Any, k: int, level: Any) -> Array:
@@ -219,11 +194,11 @@ def _probability_and_band(model: Any, X: Any, k: int, level: Any) -> Array:
         mean = -mean if k == 0 else mean
     else:
         mean, variance = mean[:, k], variance[:, k]
-    reach = Z * np.sqrt(variance)
+    reach = style.Z * np.sqrt(variance)
     ends = [expit(mean - reach), expit(mean + reach)]
     if not binary:
         # Probabilities of the classes are divided by their sum, to which the others add this.
         tiny = np.finfo(float).tiny
         rest = expected_sigmoid(mean, variance) * (1.0 - p) / np.maximum(p, tiny)
-        ends = [np.divide(e, e + rest, out=np.zeros_like(e), where=e + rest > 0.0) for e in ends]
+        ends = [e / np.maximum(e + rest, tiny) for e in ends]
     return np.stack([p, *ends], axis=1)

@@ -10,11 +10,12 @@ import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
+from sklearn.decomposition import PCA
+from sklearn.preprocessing import StandardScaler
 
 from polyfid.arrays import Array
-from polyfid.estimator.inputs import as_table, check_rows
-from polyfid.estimator.levels import encode_levels, order_levels
+from polyfid.estimator.inputs import as_table
 from polyfid.plots.style import INK, LEGEND_LETTERS, PAPER, SHADE, label_all
 
 #: With ``others="average"``, so many rows give the values of the other features.
@@ -50,10 +51,9 @@ class FeatureTable:
             raise ValueError("X has no rows; pass the rows that the figure is to cover")
         x = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=float)
         names = list(X.columns) if is_frame else fitted
-        if feature_names is not None:
-            names = feature_names
-        elif names is None:
+        if names is None:
             names = [f"feature {j}" for j in range(x.shape[1])]
+        names = names if feature_names is None else feature_names
         if len(names) != x.shape[1]:
             raise ValueError(
                 f"feature_names must have one name per column of X, {x.shape[1]} in all; got "
@@ -68,51 +68,40 @@ class FeatureTable:
         keyword = "columns" if hasattr(self.frame, "iloc") else "schema"
         return type(self.frame)(rows, **{keyword: list(self.frame.columns)})
 
-    def find(self, features: Any) -> tuple[int, ...]:
+    def find(self, features: Any) -> list[int]:
         """Indices of one or two features given by index or name; None: the first two."""
+        d = self.x.shape[1]
         if features is None:
-            return tuple(range(min(2, self.x.shape[1])))
-        single = isinstance(features, str | int | np.integer)
-        index = tuple(self._find(f) for f in ([features] if single else list(features)))
-        if len(index) not in (1, 2) or len(set(index)) < len(index):
+            return list(range(min(2, d)))
+        places = dict(zip(self.names, range(d), strict=True)) | {j: j % d for j in range(-d, d)}
+        index = [places.get(f, -1) for f in np.asarray(features, dtype=object).ravel()]
+        if len(index) not in (1, 2) or len(set(index)) < len(index) or min(index) < 0:
             raise ValueError(
-                f"features must be one feature or two different ones; got {features!r}"
+                f"features must be one feature or two different ones, by index from 0 to {d - 1} "
+                f"or by name, of {list(self.names[:20])}; got {features!r}"
             )
         return index
 
-    def _find(self, feature: Any) -> int:
-        d = self.x.shape[1]
-        if isinstance(feature, str) and feature in self.names:
-            return self.names.index(feature)
-        if isinstance(feature, int | np.integer) and -d <= feature < d:
-            return int(feature) % d
-        raise ValueError(
-            f"features has {feature!r}, which is no feature of X; pass an index from 0 to {d - 1} "
-            f"or one of the names {list(self.names[:20])}"
-        )
-
     def principal_components(self) -> tuple[tuple[Array, ...], tuple[str, ...]]:
         """The rows along their first two principal components, and names with shares."""
-        spread = self.x.std(axis=0)
-        z = (self.x - self.x.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
-        vectors, sizes, axes = np.linalg.svd(z, full_matrices=False)
-        if len(sizes) < 2:
+        if min(self.x.shape) < 2:
             raise ValueError(
                 'features="pca" needs two features and two rows or more; name a feature'
             )
-        # The sign of a component is arbitrary: its largest entry is made positive.
-        signs = np.sign(axes[np.arange(2), np.abs(axes[:2]).argmax(axis=1)])
-        shares = np.square(sizes) / max(np.square(sizes).sum(), np.finfo(float).tiny)
-        values = tuple(vectors[:, k] * sizes[k] * (signs[k] or 1.0) for k in range(2))
-        return values, tuple(f"component {k + 1} ({shares[k]:.0%})" for k in range(2))
+        pca = PCA(2)
+        with np.errstate(invalid="ignore"):  # if all features are constant
+            first, second = pca.fit_transform(StandardScaler().fit_transform(self.x)).T
+        shares = np.nan_to_num(pca.explained_variance_ratio_)
+        return (first, second), tuple(f"component {k} ({s:.0%})" for k, s in enumerate(shares, 1))
 
 
 @dataclass(frozen=True)
 class FeatureGrid:
     """A grid over one or two features; the others are as in each row of ``background``."""
 
-    index: tuple[int, ...]
+    index: list[int]
     values: tuple[Array, ...]
+    names: tuple[str, ...]
     background: Array
 
     @classmethod
@@ -121,25 +110,17 @@ class FeatureGrid:
     ) -> FeatureGrid:
         """A grid over the range of the rows; a finer one where a prediction costs less."""
         x, index = table.x, table.find(features)
-        average = isinstance(others, str) and others == "average"
-        if resolution is None and len(index) == 1:
-            resolution = 200
-        elif resolution is None:
-            report = getattr(model, "report_", None)
-            n = 1 if report is None else int(report.counts.sum())
-            resolution = 30 if average else int(np.clip(80 * 500 / n, 40, 80))
+        background = _background(x, others, all_shown=len(index) == x.shape[1])
+        if resolution is None:
+            n = int(model.report_.counts.sum()) if hasattr(model, "report_") else 1
+            fine = 30 if len(background) > 1 else int(np.clip(80 * 500 / n, 40, 80))
+            resolution = 200 if len(index) == 1 else fine
         values = []
         for j in index:
             low, high = x[:, j].min(), x[:, j].max()
             margin = 0.05 * (high - low) or 0.5
             values.append(np.linspace(low - margin, high + margin, resolution))
-        if average:
-            rows = np.random.RandomState(0).permutation(len(x))[:_MOST_BACKGROUND]
-            no_others = len(index) == x.shape[1]
-            background = x[:1] if no_others else x[np.sort(rows)]
-        else:
-            background = _one_row(x, others)
-        return cls(index, tuple(values), background)
+        return cls(index, tuple(values), tuple(table.names[j] for j in index), background)
 
     def average(self, function: Callable[[Array], Array]) -> Array:
         """A function of rows, (m, k), at the nodes, averaged over the background: (..., k).
@@ -156,10 +137,12 @@ class FeatureGrid:
         return np.asarray(total / len(self.background)).reshape(*shape, -1)
 
 
-def _one_row(x: Array, others: Any) -> Array:
-    """The values of the other features, (1, d)."""
-    if isinstance(others, str) and others == "median":
-        return np.asarray(np.median(x, axis=0)[None])
+def _background(x: Array, others: Any, all_shown: bool) -> Array:
+    """Rows that give the values of the other features, (m, d)."""
+    if isinstance(others, str) and others in ("median", "average"):
+        if others == "median" or all_shown:
+            return np.asarray(np.median(x, axis=0)[None])
+        return x[np.sort(np.random.RandomState(0).permutation(len(x))[:_MOST_BACKGROUND])]
     try:
         row = np.asarray(others, dtype=float)
     except (TypeError, ValueError):
@@ -173,30 +156,13 @@ def _one_row(x: Array, others: Any) -> Array:
 
 
 @dataclass(frozen=True)
-class LabelledPoints:
+class DrawnPoints:
     """Labelled rows to draw: whether each is of the class shown, and its level."""
 
     x: Array
     inside: NDArray[np.bool_]
     level: NDArray[np.intp]
     levels: tuple[Any, ...]
-
-    @classmethod
-    def read(
-        cls, model: Any, table: FeatureTable, y: ArrayLike, fidelity: Any, target: Any
-    ) -> LabelledPoints:
-        """The rows of a table with their labels; without a fidelity all are of the top level."""
-        labels = np.asarray(y)
-        check_rows("y", labels, len(table.x))
-        fidelity = table.fidelity if fidelity is None else fidelity
-        levels = getattr(model, "levels_", None)
-        if fidelity is None:
-            names = (None,) if levels is None else levels[-1:]
-            return cls(table.x, labels == target, np.zeros(len(labels), dtype=np.intp), names)
-        names = order_levels(fidelity) if levels is None else levels
-        level = encode_levels(fidelity, names)
-        check_rows("fidelity", level, len(table.x))
-        return cls(table.x, labels == target, level, names)
 
     def draw(self, ax: Axes, places: Array, target: Any, other: Any) -> list[Artist]:
         """Draw them at places (n, 2), by level and class; return the entries of a legend."""
@@ -206,20 +172,16 @@ class LabelledPoints:
             members = drawn = np.flatnonzero(self.level == t)
             if len(members) > MOST_POINTS:
                 drawn = np.sort(np.random.RandomState(0).permutation(members)[:MOST_POINTS])
-            mark: dict[str, Any] = {"marker": _MARKERS[t % len(_MARKERS)], "markersize": 3.2}
+                name = f"{name} ({len(drawn)} of {len(members)})"
+            marker, size = _MARKERS[t % len(_MARKERS)], 2.4 if len(drawn) > 100 else 3.2
             if t == n_levels - 1:
-                mark = {"marker": _TOP_MARKER, "markersize": 4.2}
-            elif len(drawn) > 100:
-                mark["markersize"] = 2.4
-            mark["linestyle"] = "none"
+                marker, size = _TOP_MARKER, 4.2
+            mark: dict[str, Any] = {"marker": marker, "markersize": size, "linestyle": "none"}
             for inside, fill, edge in ((True, INK, PAPER), (False, PAPER, INK)):
                 chosen = drawn[self.inside[drawn] == inside]
                 ax.plot(*places[chosen].T, **mark, mfc=fill, mec=edge, mew=0.4, zorder=4 + t)
             if len(members) and n_levels > 1:
-                sampled = f" ({len(drawn)} of {len(members)})" if len(drawn) < len(members) else ""
-                entries.append(
-                    Line2D([], [], **mark, mfc=SHADE, mec=INK, mew=0.5, label=f"{name}{sampled}")
-                )
+                entries.append(Line2D([], [], **mark, mfc=SHADE, mec=INK, mew=0.5, label=name))
         dot: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 4.0, "mec": INK}
         filled, hollow = label_all([target, other], LEGEND_LETTERS)
         entries.append(Line2D([], [], **dot, mfc=INK, label=f"filled: {filled}"))

@@ -1,12 +1,11 @@
-"""How figures props: one column wide, readable in black and white, legends outside of the data.
+"""The look of figures: one column wide, readable in black and white, legends beside the data.
 
 The report draws its figures in the same style and replaces these colours by those of the page.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import matplotlib
@@ -16,9 +15,11 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colorbar import Colorbar
 from matplotlib.colors import ListedColormap
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
 
 from polyfid.arrays import Array
 from polyfid.text import abbreviate
@@ -30,24 +31,28 @@ HATCH = "/////"
 MAP = ListedColormap(matplotlib.colormaps["cividis"](np.linspace(0.38, 1.0, 256)), "polyfid")
 #: Longest names, in letters: along an axis and in a legend.
 AXIS_LETTERS, LEGEND_LETTERS = 24, 15
+#: A 95 % band reaches so many standard deviations of the latent function to either side.
+Z = 1.96
 
 #: Sizes in legends, in units of the font size: a letter, a handle, the gap between columns.
 _LETTER, _HANDLE, _GAP = 0.6, 1.8, 1.2
 _COLORBAR = 0.6  # inches that a colour bar takes
 _SMALL = 7.0
+_TICKS = {
+    "labelsize": _SMALL,
+    "major.width": 0.6,
+    "major.size": 2.5,
+    "color": MUTED,
+    "labelcolor": INK,
+}
 
-_RC: dict[Any, Any] = {
+#: Sizes and colours, for `matplotlib.rc_context` around all drawing.
+RC: dict[Any, Any] = {
     "font.size": 8.0,
     "axes.labelsize": 8.0,
     "axes.titlesize": 8.0,
     "axes.linewidth": 0.6,
     "axes.axisbelow": True,
-    "xtick.labelsize": _SMALL,
-    "ytick.labelsize": _SMALL,
-    "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6,
-    "xtick.major.size": 2.5,
-    "ytick.major.size": 2.5,
     "legend.fontsize": _SMALL,
     "legend.frameon": False,
     "legend.handlelength": _HANDLE,
@@ -59,53 +64,48 @@ _RC: dict[Any, Any] = {
     "text.color": INK,
     "axes.labelcolor": INK,
     "axes.edgecolor": MUTED,
-    "xtick.color": MUTED,
-    "ytick.color": MUTED,
-    "xtick.labelcolor": INK,
-    "ytick.labelcolor": INK,
-}
+} | {f"{axis}tick.{name}": value for axis in "xy" for name, value in _TICKS.items()}
 
 
-@contextmanager
-def styled(**more: Any) -> Iterator[None]:
-    """Sizes and colours for artists that are created meanwhile; ``more`` are other rcParams."""
-    with matplotlib.rc_context(_RC | more):
-        yield
+class Display:
+    """What every display has after `plot`: its axes, the first of them, and the figure."""
 
+    axes_: NDArray[Any]
+    ax_: Axes
+    figure_: Figure
 
-def take_axes(ax: Any, n: int, height: float) -> list[Axes]:
-    """The axes given, or those of a new figure of one column, ``height`` inches each."""
-    if ax is None:
-        figure = plt.figure(figsize=(WIDTH, height * n), layout="constrained")
-        return list(figure.subplots(n, 1, squeeze=False).ravel())
-    given = list(np.asarray(ax, dtype=object).ravel())
-    if len(given) != n or not all(isinstance(a, Axes) for a in given):
-        wanted = "a matplotlib Axes" if n == 1 else f"a list of {n} matplotlib Axes"
-        raise ValueError(f"ax must be {wanted}, or None for a new figure; got {ax!r}")
-    return given
+    def _take_axes(self, ax: Any, n: int, height: float = 0.0) -> list[Axes]:
+        """Use the axes given, or those of a new figure of one column, ``height`` inches each."""
+        if ax is None:
+            figure = plt.figure(figsize=(WIDTH, height * n), layout="constrained")
+            ax = figure.subplots(n, 1, squeeze=False)
+        axes = np.asarray(ax, dtype=object).ravel()
+        if len(axes) != n or not all(isinstance(one, Axes) for one in axes):
+            wanted = "a matplotlib Axes" if n == 1 else f"a list of {n} matplotlib Axes"
+            raise ValueError(f"ax must be {wanted}, or None for a new figure; got {ax!r}")
+        self.axes_, self.ax_ = axes, axes[0]
+        self.figure_ = axes[0].get_figure(root=True)
+        return list(axes)
 
 
 def small_text(ax: Axes) -> None:
     """Set the font sizes of axes that were created before, perhaps by the user."""
     ax.tick_params(labelsize=_SMALL)
     for axis in (ax.xaxis, ax.yaxis):
-        axis.label.set_fontsize(_RC["axes.labelsize"])
+        axis.label.set_fontsize(RC["axes.labelsize"])
 
 
 def label_all(names: Iterable[object], longest: int = AXIS_LETTERS) -> list[str]:
-    """Names from the data as text of a figure: short, on one line, never taken for TeX.
-
-    Names that differ still differ when they are shortened.
-    """
+    """Names from the data as text of a figure: short, still different, never taken for TeX."""
     lines = (" ".join(str(name).split()) for name in names)
     texts = [text.replace("$", r"\$") for text in abbreviate(lines, longest)]
     # A leading underscore would hide a name from a legend.
     return ["\u2009" + text if text.startswith("_") else text for text in texts]
 
 
-def label(name: object, longest: int = AXIS_LETTERS) -> str:
-    """One name as `label_all` has it."""
-    return label_all([name], longest)[0]
+def label(name: object) -> str:
+    """One name as `label_all` has it, for a legend."""
+    return label_all([name], LEGEND_LETTERS)[0]
 
 
 def legend_above(ax: Axes, handles: Sequence[Artist], whole: bool = False, ncols: int = 2) -> None:
@@ -134,26 +134,42 @@ def _legend_width(handles: Sequence[Artist], ncols: int) -> float:
     return float(units * _SMALL / 72.0)
 
 
-def line_entry(text: str, width: float = 1.4) -> Line2D:
-    """A line of a legend."""
-    return Line2D([], [], color=INK, linewidth=width, label=text)
-
-
 def hatch_entry(text: str) -> Patch:
     """A hatched area of a legend."""
     return Patch(facecolor="none", edgecolor=INK, hatch=HATCH, linewidth=0.5, label=text)
 
 
-def round_steps(low: float, high: float) -> Array:
-    """Round numbers that cover a range, for the steps of a map."""
-    return np.asarray(MaxNLocator(10, steps=[1, 2, 5, 10]).tick_values(low, high))
+def draw_map(
+    ax: Axes,
+    grid: tuple[Array, ...],
+    values: Array,
+    steps: Array,
+    text: str,
+    contour: tuple[float, str] | None,
+    hatched: tuple[Array, str] | None,
+) -> list[Artist]:
+    """Fill the axes with values on a grid (x, y), in steps of colour; return legend entries.
 
-
-def draw_map(ax: Axes, x: Array, y: Array, values: Array, steps: Array, text: str) -> Colorbar:
-    """Fill the axes with values on a grid, (len(y), len(x)), in steps of colour."""
+    A contour is a value and its name; the area where the first of ``hatched`` is positive is
+    hatched, and has the second as its name.
+    """
+    x, y = grid
     area = ax.contourf(x, y, values, steps, cmap=MAP, vmin=steps[0], vmax=steps[-1])
     ax.set(xlim=(x[0], x[-1]), ylim=(y[0], y[-1]))
-    return draw_colorbar(ax, area, text)
+    bar = draw_colorbar(ax, area, text)
+    entries: list[Artist] = []
+    if contour is not None and values.min() < contour[0] < values.max():
+        ax.contour(x, y, values, levels=[contour[0]], colors=INK, linewidths=1.6)
+        bar.ax.axhline(contour[0], color=INK, linewidth=1.6)
+        entries.append(Line2D([], [], color=INK, linewidth=1.6, label=contour[1]))
+    if hatched is not None and hatched[0].max() > 0.0:
+        margin, levels = hatched[0], [0.0, 2.0 * float(hatched[0].max())]
+        area = ax.contourf(x, y, margin, levels=levels, colors="none", hatches=[HATCH])
+        area.set(edgecolor=INK, linewidth=0.0)
+        if margin.min() < 0.0:
+            ax.contour(x, y, margin, levels=[0.0], colors=INK, linewidths=0.6, linestyles="--")
+        entries.append(hatch_entry(hatched[1]))
+    return entries
 
 
 def draw_colorbar(ax: Axes, area: Any, text: str) -> Colorbar:
@@ -164,13 +180,3 @@ def draw_colorbar(ax: Axes, area: Any, text: str) -> Colorbar:
     bar.set_label(text)
     small_text(bar.ax)
     return bar
-
-
-def hatch_where(ax: Axes, x: Array, y: Array, positive: Array) -> None:
-    """Hatch the area of a map where a smooth function is positive, as it must be somewhere."""
-    levels = [0.0, 2.0 * float(positive.max())]
-    area = ax.contourf(x, y, positive, levels=levels, colors="none", hatches=[HATCH])
-    area.set_edgecolor(INK)
-    area.set_linewidth(0.0)
-    if positive.min() < 0.0:
-        ax.contour(x, y, positive, levels=[0.0], colors=INK, linewidths=0.6, linestyles="--")

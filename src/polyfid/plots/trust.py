@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Self
 
+import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from numpy.typing import NDArray
 
 from polyfid.arrays import Array
 from polyfid.estimator.classifier import MultiFidelityClassifier
 from polyfid.inspection import Link, level_contributions, level_links
 from polyfid.plots import style
 from polyfid.plots.slices import FeatureTable
-from polyfid.plots.style import INK, LEGEND_LETTERS, MAP, PAPER, SHADE, WIDTH
+from polyfid.plots.style import INK, PAPER, SHADE
 
 #: Hatches of the bars of levels, most trusted first.
 _HATCHES = ("", "////", "----", "xxxx", "||||")
@@ -36,7 +36,7 @@ def trust_axes(figure: Figure, n_models: int, n_levels: int) -> list[Axes]:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class TrustDisplay:
+class TrustDisplay(style.Display):
     """The links between levels and what the labels of each level contribute.
 
     rho is the slope with which the latent function of a level follows the one below it, and the
@@ -50,34 +50,19 @@ class TrustDisplay:
     which its posterior variance falls, averaged over rows, when the labels of the level are added
     to those of all more trusted levels. Shares and the unexplained rest sum to one.
 
-    Parameters
-    ----------
-    levels : tuple
-        Least trusted first.
-    links : list of lists of Link
-        One list per binary model (one, or one per class), one entry per step between levels.
-    contributions : array of shape (n_models, n_levels + 1)
-        Shares by level, least trusted first, and the unexplained rest.
-    classes : tuple
-        Names of the models, empty if there is one.
-
-    Attributes
-    ----------
-    axes_ : array of three Axes: rho, correlation, contributions
-    ax_, figure_ : the first of the axes, and the Figure
-        After `plot`.
+    ``links`` has one list of `Link` per binary model (one, or one per class, named by
+    ``classes``), from the lowest of the ``levels``; ``contributions`` is an array of shape
+    (n_models, n_levels + 1): shares by level, least trusted first, and the rest.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from polyfid import MultiFidelityClassifier, stack_levels
+    >>> from polyfid import MultiFidelityClassifier
+    >>> from polyfid.datasets import make_cokriging
     >>> from polyfid.kernels import RBF
     >>> from polyfid.plots import TrustDisplay
-    >>> X = np.random.RandomState(0).uniform(-1, 1, (60, 2))
-    >>> X, y, fidelity = stack_levels(
-    ...     {"crowd": (X[:40], X[:40, 0] > 0.1), "gold": (X[40:], X[40:, 0] > 0)}
-    ... )
-    >>> model = MultiFidelityClassifier(kernel=1.0 * RBF()).fit(X, y, fidelity=fidelity)
+    >>> made = make_cokriging(40, 20, n_features=2, random_state=0)
+    >>> model = MultiFidelityClassifier(1.0 * RBF())
+    >>> model = model.fit(made.data, made.target, fidelity=made.fidelity)
     >>> display = TrustDisplay.from_estimator(model)
     >>> display.links[0][0].correlation > 0.5, display.contributions.shape
     (True, (1, 3))
@@ -87,9 +72,6 @@ class TrustDisplay:
     links: list[list[Link]]
     contributions: Array
     classes: tuple[Any, ...] = ()
-    ax_: Axes = field(init=False)
-    axes_: NDArray[Any] = field(init=False)
-    figure_: Figure = field(init=False)
 
     @classmethod
     def from_estimator(
@@ -120,52 +102,45 @@ class TrustDisplay:
 
     def plot(self, ax: Sequence[Axes] | None = None) -> Self:
         """Draw it, on three axes given or in a new figure."""
-        with style.styled():
+        with matplotlib.rc_context(style.RC):
+            whole = ax is None
             if ax is None:
-                figure = plt.figure(figsize=(WIDTH, 1.0), layout="constrained")
-                axes = trust_axes(figure, len(self.links), len(self.levels))
-            else:
-                axes = style.take_axes(ax, 3, 0.0)
-            self.axes_, self.ax_ = np.array(axes, dtype=object), axes[0]
-            self.figure_ = self.ax_.get_figure(root=True)  # type: ignore[assignment]
-            self._draw_links(axes[0], axes[1], whole=ax is None)
-            self._draw_contributions(axes[2])
-            for one in axes:
+                figure = plt.figure(figsize=(style.WIDTH, 1.0), layout="constrained")
+                ax = trust_axes(figure, len(self.links), len(self.levels))
+            left, right, below = self._take_axes(ax, 3)
+            self._draw_links(left, right, whole)
+            self._draw_contributions(below)
+            for one in (left, right, below):
                 style.small_text(one)
         return self
 
-    def _named_links(self) -> list[tuple[str, Link]]:
-        """Rows of the upper panels from the top: one per step between levels and binary model."""
-        levels, classes = (style.label_all(n, _TICK_LETTERS) for n in (self.levels, self.classes))
-        named = []
-        for t, (lower, upper) in enumerate(pairwise(levels)):
-            for k, links in enumerate(self.links):
-                name = f"{upper}\non {lower}"
-                if classes:
-                    name = f"{classes[k]}\n{upper}" if len(levels) > 2 else classes[k]
-                named.append((name, links[t]))
-        return named
-
     def _draw_links(self, left: Axes, right: Axes, whole: bool) -> None:
-        named = self._named_links()
-        places = -np.arange(len(named), dtype=float)
+        """One line per step between levels and binary model, from the top."""
+        levels, classes = (style.label_all(n, _TICK_LETTERS) for n in (self.levels, self.classes))
+        names = [
+            "\n".join([*classes[k : k + 1], *([upper] if len(levels) > 2 else [])])
+            if classes
+            else f"{upper}\non {lower}"
+            for lower, upper in pairwise(levels)
+            for k in range(len(self.links))
+        ]
+        links = [link for step in zip(*self.links, strict=True) for link in step]
         for ax, quantity in ((left, "rho"), (right, "correlation")):
-            for place, (_, link) in zip(places, named, strict=True):
+            for place, link in enumerate(links):
                 each = getattr(link, f"{quantity}_each")
                 ax.plot(getattr(link, f"{quantity}_interval"), [place, place], color=INK, lw=1.2)
                 if len(each) > 1:
                     props: dict[str, Any] = {"c": SHADE, "edgecolors": INK, "lw": 0.5}
                     ax.scatter(each, np.full(len(each), place), s=40.0 * link.weights, **props)
                 ax.plot(getattr(link, quantity), place, "D", ms=4.5, color=INK, mec=PAPER, mew=0.5)
-            ax.set(ylim=(places[-1] - 0.6, 0.6), xlabel=quantity)
-            ax.set_yticks(places, [name for name, _ in named] if ax is left else [])
+            ax.set(ylim=(len(links) - 0.4, -0.6), xlabel=quantity)
+            ax.set_yticks(range(len(links)), names if ax is left else [""] * len(links))
             ax.grid(axis="x", lw=0.4, color=SHADE)
         right.tick_params(left=False)
-        right.set_xlim(-1.08, 1.08)
-        right.set_xticks([-1, 0, 1])
+        right.set(xlim=(-1.08, 1.08), xticks=[-1, 0, 1])
         low, high = left.get_xlim()
         left.set_xlim(min(low, -0.1), max(high, 1.1))
-        if any(len(link.weights) > 1 for _, link in named):
+        if any(len(link.weights) > 1 for link in links):
             mark: dict[str, Any] = {"ls": "none", "marker": "o", "ms": 4.5, "mec": INK, "mew": 0.5}
             entries = [
                 Line2D([], [], color=INK, marker="D", ms=4, lw=1.2, label="average, 95 %"),
@@ -174,26 +149,23 @@ class TrustDisplay:
             style.legend_above(left, entries, whole)
 
     def _draw_contributions(self, ax: Axes) -> None:
-        n = len(self.levels)
-        places = -np.arange(len(self.contributions), dtype=float)
+        n, places = len(self.levels), np.arange(len(self.contributions))
         start = np.zeros(len(places))
-        names = [*style.label_all(self.levels, LEGEND_LETTERS), "unexplained"]
+        names = [*style.label_all(self.levels, style.LEGEND_LETTERS), "unexplained"]
+        box = {"boxstyle": "round,pad=0.15", "fc": PAPER, "ec": "none"}
         entries = []
         for k in (*range(n - 1, -1, -1), n):  # most trusted first, as shares are counted
-            share = self.contributions[:, k]
             props: dict[str, Any] = {"facecolor": PAPER, "edgecolor": INK, "linewidth": 0.6}
             if k < n:
-                props["facecolor"] = MAP(k / (n - 1))
+                props["facecolor"] = style.MAP(k / (n - 1))
                 props["hatch"] = _HATCHES[(n - 1 - k) % len(_HATCHES)]
-            ax.barh(places, share, 0.62, start, **props)
+            share = self.contributions[:, k]
+            bars = ax.barh(places, share, 0.62, start, **props)
+            texts = [f"{width:.0%}" if width >= 0.1 else "" for width in share]
+            ax.bar_label(bars, texts, label_type="center", fontsize=7.0, bbox=box)
             entries.append(Patch(**props, label=names[k]))
-            for place, middle, width in zip(places, start + share / 2, share, strict=True):
-                if width >= 0.1:
-                    box = {"boxstyle": "round,pad=0.15", "fc": PAPER, "ec": "none"}
-                    text: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 7.0}
-                    ax.text(middle, place, f"{width:.0%}", **text, bbox=box)
             start = start + share
-        ax.set(xlim=(0.0, 1.0), ylim=(places[-1] - 0.5, 0.5))
+        ax.set(xlim=(0.0, 1.0), ylim=(len(places) - 0.5, -0.5))
         ax.set_xticks([0.0, 0.25, 0.5, 0.75, 1.0], ["0", "25", "50", "75", "100 %"])
         ax.set_yticks(places if self.classes else [], style.label_all(self.classes, _TICK_LETTERS))
         ax.set_xlabel("explained by the labels of each level")

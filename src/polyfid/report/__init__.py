@@ -3,6 +3,6 @@
 >>> from polyfid.report import render, write_report
 """
 
-from polyfid.report.html_file import render, write_report
+from polyfid.report.contents import render, write_report
 
 __all__ = ["render", "write_report"]

@@ -1,23 +1,41 @@
-"""The small charts of the page: numbers in, SVG out."""
+"""The figures of the page as SVG in its style and colours, and its small charts."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import io
+import re
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+import matplotlib
 import numpy as np
 from markupsafe import Markup
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from polyfid.arrays import Array
 from polyfid.evaluation import Estimate
-from polyfid.plots.style import GRID, MUTED, PAPER, label_all, legend_above
-from polyfid.report.figures import ACCENT, TONE, add_tip, inline, new_figure
+from polyfid.plots.style import GRID, INK, MAP, MUTED, PAPER, RC, SHADE, label_all, legend_above
+from polyfid.report.page import clean
 
+WIDTH = 3.2  # inches; as wide as a phone, the text in figures has the size of small text
+#: Stand for the page's accent and for the colour of the verdict.
+ACCENT, TONE = "#7a2fc4", "#5f636c"
+_VARIABLES = {"ink": INK, "muted": MUTED, "bar": SHADE, "grid": GRID, "field": PAPER}
+_VARIABLES |= {"accent": ACCENT, "tone": TONE}
+#: Every colour of the page that is drawn, as CSS: dark pages have other values for the variables.
+_CSS = {
+    to_hex(MAP(share)): f"color-mix(in srgb, var(--map-high) {100 * share:.0f}%, var(--map-low))"
+    for share in np.linspace(0.0, 1.0, MAP.N)
+} | {colour: f"var(--{name})" for name, colour in _VARIABLES.items()}
 #: Colours of classes, the same on light and dark pages; more classes have no chart.
 CLASS_COLOURS = (
     *("#0072b2", "#e69f00", "#009e73", "#cc79a7"),
@@ -28,33 +46,64 @@ _LETTERS = 16  # of a name beside a chart
 _QUARTERS = np.linspace(0.0, 1.0, 5)
 
 
-@dataclass(frozen=True)
-class ReliabilityCurve:
-    """Predicted probability and observed frequency of groups of rows, with 95 % intervals."""
+@contextmanager
+def page_style() -> Iterator[None]:
+    """The style of the page's figures, whatever the user's own settings are."""
+    # Letters that matplotlib's font lacks do no harm: the browser has them.
+    with matplotlib.rc_context(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(RC | {"figure.facecolor": "none", "axes.facecolor": "none"})
+        yield
 
-    name: str
-    predicted: Array
-    observed: Array
-    low: Array
-    high: Array
+
+def new_figure(height: float) -> Figure:
+    """An empty figure that no window ever shows."""
+    return Figure(figsize=(WIDTH, height), layout="constrained")
 
 
-def estimates_chart(estimates: dict[str, Estimate], name: str, label: str) -> Markup:
+def inline(figure: Figure, name: str, label: str) -> Markup:
+    """A figure as an SVG element; ``name`` is unique on the page, ``label`` describes it."""
+    file = io.StringIO()
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
+        FigureCanvasSVG(figure).print_svg(file, metadata=dict.fromkeys(("Date", "Creator")))
+    body = clean(file.getvalue()).split("</metadata>")[1]
+    body = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>", "", body, flags=re.DOTALL)
+    tip = re.compile(r"""<g id=(["'])tip:(.*?)\1>""", re.DOTALL)
+    body = tip.sub(r"<g><title>\2</title>", body)
+    used = set(re.findall(r'(?:xlink:href="#|url\(#)([^")]+)', body))
+    tags = (_page_tag(tag, name, used) for tag in re.split(r"(<[^>]*>)", body))
+    width, height = 72.0 * figure.get_size_inches()
+    return Markup('<svg viewBox="0 0 {:.0f} {:.0f}" role="img" aria-label="{}">{}').format(
+        width, height, label, Markup("".join(tags))
+    )
+
+
+def _page_tag(tag: str, name: str, used: set[str]) -> str:
+    """A tag of an SVG file as one of the page: its identifiers, its colours, fewer digits."""
+    if not tag.startswith("<"):
+        return tag if tag.strip() else ""
+    tag = re.sub(r' id="([^"]*)"', lambda m: f' id="{name}-{m[1]}"' if m[1] in used else "", tag)
+    tag = re.sub(r'(xlink:href="#|url\(#)', rf"\g<1>{name}-", tag)
+    tag = re.sub(r"#[0-9a-f]{6}\b", lambda m: _CSS.get(m[0], m[0]), tag)
+    tag = re.sub(r" font-family: [^;\"]*;| transform=\"rotate\(-0 [^\"]*\"|\s*\n", "", tag)
+    long_path = len(tag) > 2000
+    return re.sub(r"(\.\d)\d+" if long_path else r"(\.\d\d)\d+", r"\1", tag)
+
+
+def estimates_chart(estimates: Mapping[str, Estimate], name: str, label: str) -> Markup:
     """Estimates with their intervals below each other; the first one stands out."""
-    figure = new_figure(0.32 + 0.2 * len(estimates))
-    ax = figure.subplots()
-    _name_rows(ax, list(estimates))
+    figure, ax = _named_rows(0.32 + 0.2 * len(estimates), list(estimates))
     ax.get_yticklabels()[0].set_fontweight("bold")
     for i, (method, estimate) in enumerate(estimates.items()):
-        first = i == 0
+        colour, weight = (MUTED, "normal") if i else (ACCENT, "bold")
         text = f"{estimate.value:.3f}" if np.isfinite(estimate.value) else "–"
-        weight = "bold" if first else "normal"
         beside = ax.get_yaxis_transform()
         ax.text(1.03, i, text, transform=beside, va="center", fontsize=7, fontweight=weight)
         if np.isfinite([estimate.value, estimate.low, estimate.high]).all():
-            _draw_interval(ax, estimate, i, ACCENT if first else MUTED, first, method)
-            if first:
-                ax.axvline(estimate.value, color=ACCENT, lw=0.6, ls=":", zorder=1)
+            _draw_interval(ax, estimate, i, colour, i == 0, method)
+            if i == 0:
+                ax.axvline(estimate.value, color=colour, lw=0.6, ls=":", zorder=1)
     ax.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
     ax.grid(axis="x", color=GRID, lw=0.6)
     return inline(figure, name, label)
@@ -77,40 +126,37 @@ def difference_chart(estimate: Estimate, label: str, sides: tuple[str, str]) -> 
 
 
 def reliability_chart(
-    curves: Sequence[ReliabilityCurve], probabilities: Array, name: str, label: str
+    curves: Mapping[str, Array], probabilities: Array, name: str, label: str
 ) -> Markup:
     """Observed frequency against predicted probability, and a histogram of the predictions.
 
-    The first curve stands out. ``probabilities`` are its predictions.
+    A curve has rows of predicted, observed, and the ends of an interval of the latter. The first
+    curve stands out; ``probabilities`` are its predictions.
     """
     figure = new_figure(3.2)
     ax, below = figure.subplots(2, 1, sharex=True, height_ratios=[5, 1])
     ax.plot([0, 1], [0, 1], color=MUTED, lw=0.8, ls="--")
     entries = []
-    for i, curve in reversed(list(enumerate(curves))):
-        colour, style = (ACCENT, "-") if i == 0 else (MUTED, ":")
-        props: dict[str, Any] = {"color": colour, "ms": 4, "mfc": colour if i == 0 else PAPER}
-        ax.plot(curve.predicted, curve.observed, color=colour, ls=style, zorder=3)
-        entries += ax.plot([], [], "o", ls=style, **props, label=curve.name)
-        for p, o, low, high in zip(
-            curve.predicted, curve.observed, curve.low, curve.high, strict=True
-        ):
+    for i, (method, curve) in reversed(list(enumerate(curves.items()))):
+        colour, style, fill = (MUTED, ":", PAPER) if i else (ACCENT, "-", ACCENT)
+        props: dict[str, Any] = {"color": colour, "ms": 4, "mfc": fill}
+        ax.plot(curve[:, 0], curve[:, 1], color=colour, ls=style, zorder=3)
+        entries += ax.plot([], [], "o", ls=style, **props, label=method)
+        for p, o, low, high in curve:
             if i == 0:
                 ax.plot([p, p], [low, high], color=colour, lw=0.8)
             (dot,) = ax.plot(p, o, "o", **props, zorder=4)
             tip = f"predicted {p:.2f}, observed {o:.2f} ({low:.2f} to {high:.2f})"
-            add_tip(dot, f"{curve.name}: {tip}")
-    ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), ylabel="observed frequency")
-    ax.set_yticks(_QUARTERS)
+            _add_tip(dot, f"{method}: {tip}")
+    ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), ylabel="observed frequency", yticks=_QUARTERS)
     ax.grid(color=GRID, lw=0.6)
     ax.tick_params(bottom=False)
     legend_above(ax, entries[::-1])
     counts, edges = np.histogram(probabilities, bins=20, range=(0.0, 1.0))
     bars = below.bar(edges[:-1], counts, 0.05, align="edge", color=ACCENT, ec=PAPER, lw=0.5)
     for bar, n, start in zip(bars, counts, edges, strict=False):
-        add_tip(bar, f"{n} rows from {start:.2f} to {start + 0.05:.2f}")
-    below.set(xlabel="predicted probability", ylabel="rows")
-    below.set_xticks(_QUARTERS)
+        _add_tip(bar, f"{n} rows from {start:.2f} to {start + 0.05:.2f}")
+    below.set(xlabel="predicted probability", ylabel="rows", xticks=_QUARTERS)
     below.yaxis.set_major_locator(MaxNLocator(2, integer=True))
     below.spines[["top", "right"]].set_visible(False)
     return inline(figure, name, label)
@@ -119,53 +165,54 @@ def reliability_chart(
 def shares_chart(
     levels: Sequence[str], classes: Sequence[str], counts: NDArray[np.intp], label: str
 ) -> Markup:
-    """The classes of each level as parts of a bar, the most trusted level first."""
-    figure = new_figure(0.4 + 0.24 * len(levels) + 0.17 * -(-len(classes) // 2))
-    ax = figure.subplots()
-    _name_rows(ax, levels[::-1])
+    """The classes of each level as shares of a bar, the most trusted level first."""
+    levels, counts = levels[::-1], counts[::-1]
+    figure, ax = _named_rows(0.4 + 0.24 * len(levels) + 0.17 * -(-len(classes) // 2), levels)
     ax.spines[:].set_visible(False)
-    shares = (counts / np.maximum(counts.sum(axis=1, keepdims=True), 1))[::-1]
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     start = np.zeros(len(levels))
-    for k, colour in zip(range(len(classes)), CLASS_COLOURS, strict=False):
-        bars = ax.barh(range(len(levels)), shares[:, k], 0.8, start, color=colour, ec=PAPER)
-        for i, (bar, share) in enumerate(zip(bars, shares[:, k], strict=True)):
-            n = counts[::-1][i, k]
-            add_tip(bar, f"{levels[::-1][i]}, {classes[k]}: {n} rows, {share:.0%}")
-            if share > 0.14:
-                middle = start[i] + share / 2
-                props: dict[str, Any] = {
-                    "color": _LIGHT_TEXT if k == 0 else _DARK_TEXT,
-                    "fontsize": 7,
-                }
-                ax.text(middle, i, f"{share:.0%}", ha="center", va="center", **props)
-        start += shares[:, k]
+    entries = []
+    for k, name in enumerate(label_all(classes, 22)):
+        props: dict[str, Any] = {"color": _LIGHT_TEXT if k == 0 else _DARK_TEXT, "fontsize": 7}
+        colour, share = CLASS_COLOURS[k], shares[:, k]
+        bars = ax.barh(range(len(levels)), share, 0.8, start, color=colour, ec=PAPER)
+        texts = [f"{s:.0%}" if s > 0.14 else "" for s in share]
+        ax.bar_label(bars, texts, label_type="center", **props)
+        for bar, level, n, s in zip(bars, levels, counts[:, k], share, strict=True):
+            _add_tip(bar, f"{level}, {classes[k]}: {n} rows, {s:.0%}")
+        entries.append(Patch(fc=colour, label=name))
+        start += share
     ax.set(xlim=(0.0, 1.0), xticks=[])
-    names = label_all(classes, 22)
-    entries = [Patch(fc=c, label=n) for c, n in zip(CLASS_COLOURS, names, strict=False)]
     legend_above(ax, entries, ncols=3)
     return inline(figure, "shares", label)
 
 
-def bars_chart(values: dict[str, float], label: str) -> Markup:
+def bars_chart(values: Mapping[str, float], label: str) -> Markup:
     """Positive values as bars from zero, with the values beside them."""
-    figure = new_figure(0.12 + 0.19 * len(values))
-    ax = figure.subplots()
-    _name_rows(ax, list(values))
+    figure, ax = _named_rows(0.12 + 0.19 * len(values), list(values))
     bars = ax.barh(range(len(values)), list(values.values()), 0.7, color=ACCENT)
     for bar, (key, value) in zip(bars, values.items(), strict=True):
-        add_tip(bar, f"{key}: {value:.3f}")
+        _add_tip(bar, f"{key}: {value:.3f}")
     ax.bar_label(bars, fmt="{:.3f}", padding=3, fontsize=7)
     ax.set(xlim=(0.0, 1.2 * max(values.values()) or 1.0), xticks=[])
     ax.spines[["top", "right", "bottom"]].set_visible(False)
     return inline(figure, "relevance", label)
 
 
-def _name_rows(ax: Axes, names: Sequence[str]) -> None:
-    """Names beside the axes, the first at the top."""
+def _add_tip(artist: Artist, text: str) -> None:
+    """Give an artist a text that the browser shows under the pointer."""
+    artist.set_gid(f"tip:{text}")
+
+
+def _named_rows(height: float, names: Sequence[str]) -> tuple[Figure, Axes]:
+    """A new figure, and its axes with names beside them, the first at the top."""
+    figure = new_figure(height)
+    ax = figure.subplots()
     ax.set_yticks(range(len(names)), label_all(names, _LETTERS))
     ax.tick_params(axis="y", length=0)
     ax.set_ylim(len(names) - 0.4, -0.6)
     ax.spines[["left", "right", "top"]].set_visible(False)
+    return figure, ax
 
 
 def _draw_interval(
@@ -175,4 +222,4 @@ def _draw_interval(
     ax.plot([estimate.low, estimate.high], [y, y], color=colour, lw=1.6 if filled else 1.2)
     (dot,) = ax.plot(estimate.value, y, "o", ms=5, color=colour, mfc=colour if filled else PAPER)
     dot.set_zorder(3)
-    add_tip(dot, f"{name}: {estimate.value:.4f} ({estimate.low:.4f} to {estimate.high:.4f})")
+    _add_tip(dot, f"{name}: {estimate.value:.4f} ({estimate.low:.4f} to {estimate.high:.4f})")

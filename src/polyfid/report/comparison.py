@@ -5,15 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.stats import binomtest
 
 from polyfid.arrays import Array
 from polyfid.evaluation import METHODS, SCORES, Estimate, Evaluation
-from polyfid.report.charts import (
-    ReliabilityCurve,
-    difference_chart,
-    estimates_chart,
-    reliability_chart,
-)
+from polyfid.report.charts import difference_chart, estimates_chart, reliability_chart
 from polyfid.report.page import Cell, Figure, Head, Table, shorten, signed, typeset
 
 OURS, ALONE = METHODS[:2]
@@ -40,10 +36,7 @@ def verdict(evaluation: Evaluation) -> dict[str, Any]:
     effect, badge = _EFFECTS[evaluation.verdict]
     name = evaluation.deciding_score
     gap, score = evaluation.differences[ALONE][name], SCORES[name]
-    words = (
-        f"{score.words}, {OURS} minus {ALONE}; 95\u00a0% interval "
-        f"{signed(gap.low)} to {signed(gap.high)}"
-    )
+    words = f"{score.words}, {OURS} minus {ALONE}; 95\u00a0% interval {_span(gap)}"
     sides = ("worse", "better") if score.more_is_better else ("better", "worse")
     return {
         "effect": effect,
@@ -55,56 +48,42 @@ def verdict(evaluation: Evaluation) -> dict[str, Any]:
     }
 
 
+def _span(gap: Estimate) -> str:
+    return f"{signed(gap.low)} to {signed(gap.high)}"
+
+
 def comparison(evaluation: Evaluation) -> dict[str, Any]:
     """Scores of all methods and paired differences, as tables and as charts."""
-    heads, figures, best = [], [], {}
+    scores = [[Cell(method)] for method in evaluation.scores]
+    differences = [[Cell(f"{OURS} − {method}")] for method in evaluation.differences]
+    heads, figures = [], []
     for name, score in SCORES.items():
         title = score.words[:1].upper() + score.words[1:]
         direction = "higher is better" if score.more_is_better else "lower is better"
-        estimates = {method: scores[name] for method, scores in evaluation.scores.items()}
+        estimates = {method: values[name] for method, values in evaluation.scores.items()}
         label = ", ".join(f"{method} {e.value:.3f}" for method, e in estimates.items())
         drawing = estimates_chart(estimates, f"score-{name}", f"{title}: {label}")
         heads.append(Head(title, direction))
         figures.append(Figure(title, drawing, note=direction))
-        values = {method: e.value for method, e in estimates.items()}
-        best[name] = (max if score.more_is_better else min)(values, key=values.__getitem__)
-    scores = Table(
-        (Head("Method", words=True), *heads, Head("Learns from", words=True)),
-        tuple(
-            (
-                Cell(method),
-                *(_score(values[name], strong=method == best[name]) for name in SCORES),
-                Cell(_LEARNS_FROM[method]),
-            )
-            for method, values in evaluation.scores.items()
-        ),
-    )
-    differences = Table(
-        (Head("Difference", words=True), *heads),
-        tuple(
-            (Cell(f"{OURS} − {method}"), *(_difference(values[name]) for name in SCORES))
-            for method, values in evaluation.differences.items()
-        ),
-    )
+        values = [e.value for e in estimates.values()]
+        best = int((np.argmax if score.more_is_better else np.argmin)(values))
+        for i, (row, e) in enumerate(zip(scores, estimates.values(), strict=True)):
+            row.append(Cell(f"{e.value:.3f}", e.value, f"{e.low:.2f}–{e.high:.2f}", i == best))
+        for row, by_score in zip(differences, evaluation.differences.values(), strict=True):
+            gap = by_score[name]
+            clear = gap.low * gap.high > 0.0
+            row.append(Cell(signed(gap.value), gap.value, _span(gap), clear))
+    for row in scores:
+        row.append(Cell(_LEARNS_FROM[row[0].text]))
     return {
         "folds": f"{evaluation.n_splits} folds of the {len(evaluation.rows)} rows",
         "top_level": shorten(evaluation.levels[-1]),
         "n_bootstrap": evaluation.n_bootstrap,
-        "scores": scores,
+        "scores": Table([Head("Method"), *heads, Head("Learns from")], scores),
         "figures": figures,
-        "differences": differences,
+        "differences": Table([Head("Difference"), *heads], differences),
         "notes": [typeset(note) for note in evaluation.notes],
     }
-
-
-def _score(estimate: Estimate, strong: bool) -> Cell:
-    interval = f"{estimate.low:.2f}–{estimate.high:.2f}"
-    return Cell(f"{estimate.value:.3f}", estimate.value, interval, strong)
-
-
-def _difference(gap: Estimate) -> Cell:
-    interval = f"{signed(gap.low)} to {signed(gap.high)}"
-    return Cell(signed(gap.value), gap.value, interval, gap.low * gap.high > 0.0)
 
 
 def calibration(evaluation: Evaluation) -> dict[str, Any]:
@@ -114,13 +93,10 @@ def calibration(evaluation: Evaluation) -> dict[str, Any]:
     shown = [1] if len(counts) == 2 else np.argsort(-counts, kind="stable")[:MOST_CLASSES].tolist()
     figures = []
     for k in sorted(shown):
-        curves = [
-            _reliability_curve(method, evaluation.out_of_fold[method][:, k], code == k)
-            for method in (OURS, ALONE)
-        ]
+        predicted = {method: evaluation.out_of_fold[method][:, k] for method in (OURS, ALONE)}
+        curves = {method: _reliability_curve(p, code == k) for method, p in predicted.items()}
         label = f"Reliability curve of class {shorten(evaluation.classes[k])}"
-        probabilities = evaluation.out_of_fold[OURS][:, k]
-        drawing = reliability_chart(curves, probabilities, f"reliability-{k}", label)
+        drawing = reliability_chart(curves, predicted[OURS], f"reliability-{k}", label)
         figures.append(Figure(f"Probability of “{shorten(evaluation.classes[k], 40)}”", drawing))
     errors = [f"{evaluation.scores[m]['calibration_error'].value:.3f} ({m})" for m in (OURS, ALONE)]
     return {
@@ -130,18 +106,14 @@ def calibration(evaluation: Evaluation) -> dict[str, Any]:
     }
 
 
-def _reliability_curve(name: str, p: Array, hit: Array) -> ReliabilityCurve:
-    """Mean prediction and observed frequency, with Wilson's interval, in bins of equal mass."""
+def _reliability_curve(p: Array, hit: Array) -> Array:
+    """Mean prediction, observed frequency and its 95 % interval (Wilson), in bins of equal mass."""
     n_bins = int(np.clip(len(p) // ROWS_PER_BIN, 1, MOST_BINS))
     edges = np.quantile(p, np.linspace(0.0, 1.0, n_bins + 1)[1:-1])
     bin_of = np.searchsorted(edges, p, side="right")
-    n = np.bincount(bin_of, minlength=n_bins)
-    filled = n > 0  # rows with equal predictions are in the same bin
-    n = n[filled]
-    predicted = np.bincount(bin_of, p, n_bins)[filled] / n
-    observed = np.bincount(bin_of, hit, n_bins)[filled] / n
-    z = 1.96
-    centre = (observed + z**2 / (2 * n)) / (1 + z**2 / n)
-    half = z / (1 + z**2 / n) * np.sqrt(observed * (1 - observed) / n + z**2 / (4 * n**2))
-    low, high = np.clip(centre - half, 0.0, 1.0), np.clip(centre + half, 0.0, 1.0)
-    return ReliabilityCurve(name, predicted, observed, low, high)
+    curve = []
+    for members in (bin_of == k for k in np.unique(bin_of)):
+        tested = binomtest(int(hit[members].sum()), int(members.sum()))
+        interval = tested.proportion_ci(0.95, method="wilson")
+        curve.append((p[members].mean(), tested.statistic, interval.low, interval.high))
+    return np.array(curve)

@@ -1,25 +1,26 @@
-"""What the page shows: the values that its template arranges."""
+"""What the page shows of a model, its rows and its evaluation, and the page as a file."""
 
 from __future__ import annotations
 
+import os
 import platform
 from collections.abc import Sequence
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from polyfid._version import __version__
+from polyfid.atomic import replacing
 from polyfid.evaluation import Evaluation
-from polyfid.report import comparison, maps, rows_to_check
-from polyfid.report.charts import CLASS_COLOURS, bars_chart, shares_chart
-from polyfid.report.figures import page_style
-from polyfid.report.fitted_table import FittedTable
-from polyfid.report.page import Cell, Head, Table, clean, shorten_all
+from polyfid.report import comparison, maps
+from polyfid.report.charts import CLASS_COLOURS, bars_chart, page_style, shares_chart
+from polyfid.report.fitted_table import FittedTable, surprising_rows, uncertain_rows
+from polyfid.report.page import Cell, Head, Table, clean, shorten_all, to_html
 from polyfid.tables import LabelledTable, TableModel
 
 MOST_BARS = 12  # features whose relevance is drawn
-_LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas")
 _NOT_MEASURED = {
     "effect": "unknown",
     "badge": "Not measured",
@@ -29,22 +30,61 @@ _NOT_MEASURED = {
 }
 
 
-def compose(
+def render(
+    *,
     model: TableModel,
     table: LabelledTable,
-    evaluation: Evaluation | None,
-    *,
-    title: str | None = None,
+    evaluation: Evaluation | None = None,
     command: str | None = None,
     seed: int | None = None,
+    title: str | None = None,
     warnings: Sequence[str] = (),
-) -> dict[str, Any]:
-    """What the template shows of a fitted model, its rows, and its evaluation if there is one."""
+) -> str:
+    """The report of a fitted model as one self-contained HTML page.
+
+    Names and cells of the table are shown as text and never run; nothing is fetched.
+
+    Parameters
+    ----------
+    model : TableModel
+        Fitted to ``table``.
+    table : LabelledTable
+    evaluation : Evaluation, optional
+        Of the same rows; adds the comparison with baselines, calibration and surprising rows.
+    command : str, optional
+        The command that wrote the page.
+    seed : int, optional
+        The random state it was made with.
+    title : str, optional
+    warnings : sequence of str
+        For the reader, besides the warnings of the model itself.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from polyfid import MultiFidelityClassifier
+    >>> from polyfid.kernels import RBF
+    >>> from polyfid.report import render
+    >>> from polyfid.tables import Roles, TableModel, read_labelled
+    >>> rows = pd.DataFrame({"x": [float(i) for i in range(20)]})
+    >>> rows["label"] = ["no" if x < 9 else "yes" for x in rows["x"]]
+    >>> rows["fidelity"] = ["crowd", "gold"] * 10
+    >>> table = read_labelled([rows], Roles(levels=("crowd", "gold")))
+    >>> model = TableModel.fit(table, MultiFidelityClassifier(1.0 * RBF()))
+    >>> "<h1>Yes &amp; no</h1>" in render(model=model, table=table, title="Yes & no")
+    True
+    """
     fitted = FittedTable.of(model, table)
+    if evaluation is not None:
+        n, rows = len(table.label), evaluation.rows
+        if rows.max() >= n or not np.array_equal(table.label[rows], evaluation.labels):
+            raise ValueError(
+                f"evaluation is of other rows than table, which has {n}; evaluate the features and "
+                "labels of the same table"
+            )
     report = fitted.classifier.report_
-    settings = [("versions", _versions())]
-    if seed is not None:
-        settings.append(("seed", str(seed)))
+    libraries = (f"{name} {version(name)}" for name in ("numpy", "scipy", "scikit-learn", "pandas"))
+    own = (f"Python {platform.python_version()}", f"polyfid {__version__}")
     contents: dict[str, Any] = {
         "title": clean(title or "What the labels say"),
         "verdict": _NOT_MEASURED,
@@ -54,39 +94,38 @@ def compose(
         "calibration": None,
         "model_lines": [(clean(h), clean(text)) for h, text in report.lines if h != "warning"],
         "command": clean(command or ""),
-        "settings": settings,
+        "settings": [("versions", ", ".join([*own, *libraries]))],
         "version": __version__,
     }
+    if seed is not None:
+        contents["settings"].append(("seed", str(seed)))
+    names = shorten_all(fitted.relevance, 120)
     with page_style():
         contents["data"] = _data(table)
-        contents["features"] = _features(fitted)
-        contents["rows"] = rows_to_check.uncertain(fitted)
+        relevance = list(zip(names, fitted.relevance.values(), strict=True))
+        contents["features"] = {
+            "relevance": bars_chart(dict(relevance[:MOST_BARS]), "Relevance of the features"),
+            "omitted": max(len(names) - MOST_BARS, 0),
+            "maps": maps.feasibility(fitted),
+        }
+        contents["rows"] = uncertain_rows(fitted)
         if len(table.levels) > 1:
             contents["trust"] = maps.trust(fitted)
         if evaluation is not None:
-            _check_rows(evaluation, table)
             contents["title"] = clean(title or "Do the cheaper labels help?")
             contents["verdict"] = comparison.verdict(evaluation)
             contents["comparison"] = comparison.comparison(evaluation)
             contents["calibration"] = comparison.calibration(evaluation)
-            contents["rows"] |= rows_to_check.surprising(evaluation, fitted)
-    return contents
+            contents["rows"] |= surprising_rows(evaluation, fitted)
+    return to_html(contents)
 
 
-def _check_rows(evaluation: Evaluation, table: LabelledTable) -> None:
-    labels = np.asarray(table.label)
-    fits = len(evaluation.rows) and evaluation.rows.max() < len(labels)
-    if not fits or not np.array_equal(labels[evaluation.rows], evaluation.labels):
-        raise ValueError(
-            f"evaluation is of other rows than table, which has {len(labels)}; evaluate the "
-            "features and labels of the same table"
-        )
-
-
-def _versions() -> str:
-    libraries = [f"{name} {version(name)}" for name in _LIBRARIES]
-    own = [f"Python {platform.python_version()}", f"polyfid {__version__}"]
-    return ", ".join([*own, *libraries])
+def write_report(path: str | os.PathLike[str], **arguments: Any) -> Path:
+    """Write what `render` makes of the arguments, all of it or nothing; return the path."""
+    # Opened before the work: a folder that cannot be written to shows at once.
+    with replacing(path) as file:
+        file.write(render(**arguments).encode("utf-8"))
+    return Path(path)
 
 
 def _data(table: LabelledTable) -> dict[str, Any]:
@@ -105,14 +144,14 @@ def _data(table: LabelledTable) -> dict[str, Any]:
             (f"{counts.sum():,}", "labels in all"),
             (f"{counts[-1].sum():,}", f"of them trusted (level “{levels[-1]}”)"),
             (f"{len(classes)}", "classes"),
-            (f"{n_features:,}", "feature" if n_features == 1 else "features"),
+            tuple(_count(n_features, "feature").split()),
         ],
         "levels": Table(
-            (Head("Level", words=True), Head("Labels"), *map(Head, shorten_all(classes, 30))),
-            tuple(
-                (Cell(level), *(Cell(f"{n:,}", float(n)) for n in (row.sum(), *row)))
+            [Head("Level"), Head("Labels"), *map(Head, shorten_all(classes, 30))],
+            [
+                [Cell(level), *(Cell(f"{n:,}", float(n)) for n in (row.sum(), *row))]
                 for level, row in zip(levels, counts, strict=True)
-            ),
+            ],
         ),
         "shares": shares,
     }
@@ -120,14 +159,3 @@ def _data(table: LabelledTable) -> dict[str, Any]:
 
 def _count(n: int, what: str) -> str:
     return f"{n:,} {what}{'s' * (n != 1)}"
-
-
-def _features(fitted: FittedTable) -> dict[str, Any]:
-    """How much each column matters, and maps over those that matter most."""
-    names = shorten_all(fitted.relevance, 120)
-    shown = dict(list(zip(names, fitted.relevance.values(), strict=True))[:MOST_BARS])
-    return {
-        "relevance": bars_chart(shown, "Relevance of the features"),
-        "omitted": len(names) - len(shown),
-        "maps": maps.feasibility(fitted),
-    }

@@ -8,7 +8,7 @@ import numpy as np
 
 from polyfid.plots import DiscrepancyDisplay, FeasibilityDisplay, TrustDisplay
 from polyfid.plots.trust import trust_axes
-from polyfid.report.figures import inline, new_figure
+from polyfid.report.charts import inline, new_figure
 from polyfid.report.fitted_table import FittedTable
 from polyfid.report.page import Cell, Figure, Head, Table, shorten, shorten_all, signed
 
@@ -39,29 +39,19 @@ def trust(fitted: FittedTable) -> dict[str, Any]:
 
 
 def _links(display: TrustDisplay) -> Table:
-    classes = display.classes
     rows = []
     for k, links in enumerate(display.links):
         for link in links:
-            names = [link.upper, link.lower, *classes[k : k + 1]]
-            values = (
-                (link.rho, link.rho_interval),
-                (link.correlation, link.correlation_interval),
-            )
-            rows.append(
-                (
-                    *(Cell(shorten(name, 40)) for name in names),
-                    *(Cell(signed(v, 2), v, _span(ends)) for v, ends in values),
-                )
-            )
-    words = ["Level", "on the one below", *["Class"][: len(classes)]]
-    heads = (*(Head(word, words=True) for word in words), Head("rho"), Head("Correlation"))
-    return Table(heads, tuple(rows))
-
-
-def _span(ends: tuple[float, float]) -> str:
-    """An interval; nothing where it was not computed, as for very large fits."""
-    return " to ".join(signed(end, 2) for end in ends) if ends[0] < ends[1] else ""
+            names = [link.upper, link.lower, *display.classes[k : k + 1]]
+            row = [Cell(shorten(name, 40)) for name in names]
+            for quantity in ("rho", "correlation"):
+                value, ends = getattr(link, quantity), getattr(link, f"{quantity}_interval")
+                # Intervals of very large fits are not computed.
+                span = " to ".join(signed(e, 2) for e in ends) if ends[0] < ends[1] else ""
+                row.append(Cell(signed(value, 2), value, span))
+            rows.append(row)
+    words = ["Level", "on the one below", *["Class"][: len(display.classes)]]
+    return Table([Head(word) for word in (*words, "rho", "Correlation")], rows)
 
 
 def _discrepancies(fitted: FittedTable) -> list[Figure]:
@@ -98,7 +88,7 @@ def feasibility(fitted: FittedTable) -> list[Figure]:
     if not fitted.map_columns:
         return []
     classes, columns = fitted.classifier.classes_, fitted.map_columns
-    frequency = [-np.sum(fitted.labels == label) for label in classes]
+    frequency = [-np.sum(fitted.table.label == label) for label in classes]
     shown = sorted(np.argsort(frequency, kind="stable")[:MOST_MAPS].tolist())
     figures = []
     for k in [1] if len(classes) == 2 else shown:
@@ -107,7 +97,7 @@ def feasibility(fitted: FittedTable) -> list[Figure]:
         FeasibilityDisplay.from_estimator(
             fitted.classifier,
             fitted.x,
-            fitted.labels,
+            fitted.table.label,
             fitted.table.fidelity,
             features=columns,
             target=classes[k],

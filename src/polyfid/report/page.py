@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any
@@ -19,14 +19,18 @@ from markupsafe import Markup
 
 from polyfid.text import abbreviate
 
+#: Characters that would break a file or turn text around: controls, lone surrogates, bidi marks.
+_UNFIT = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+)
+
 
 @dataclass(frozen=True)
 class Head:
-    """The head of a column: ``words`` if it holds text, ``whole`` if the label is shortened."""
+    """The head of a column, a note below it, and the whole label where it is shortened."""
 
     label: str
     note: str = ""
-    words: bool = False
     whole: str = ""
 
 
@@ -44,8 +48,14 @@ class Cell:
 class Table:
     """Rows of cells; a click on the head of a column sorts by it. The first cell names the row."""
 
-    heads: tuple[Head, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    heads: Sequence[Head]
+    rows: Sequence[Sequence[Cell]]
+
+    @property
+    def words(self) -> list[bool]:
+        """Whether each column holds text, not numbers."""
+        columns = zip(*self.rows, strict=True)
+        return [all(cell.key is None for cell in column) for column in columns]
 
 
 @dataclass(frozen=True)
@@ -60,35 +70,21 @@ class Figure:
 
 def to_html(contents: Mapping[str, Any]) -> str:
     """The page as one HTML file that needs nothing else, not even a network."""
+    files = resources.files(__package__)
+    template, script, style = (
+        files.joinpath(f"page.{end}").read_text(encoding="utf-8")
+        for end in ("html.j2", "js", "css")
+    )
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    template = environment.from_string(_read("page.html.j2"))
-    script, style = _read("page.js"), _read("page.css")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     own = {"script": Markup(script), "style": Markup(style), "script_hash": f"sha256-{digest}"}
-    return template.render(contents, **own)
-
-
-def _read(name: str) -> str:
-    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
-
-
-#: Characters that would break a file or turn text around: controls, lone surrogates, bidi marks.
-_UNFIT = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
-)
+    return environment.from_string(template).render(contents, **own)
 
 
 def clean(text: object) -> str:
-    r"""Any value as text that can be shown.
-
-    Examples
-    --------
-    >>> from polyfid.report.page import clean
-    >>> clean("a\x07b") == "a\ufffdb", clean(3)
-    (True, '3')
-    """
+    """Any value as text that can be shown."""
     return _UNFIT.sub("\ufffd", str(text))
 
 
@@ -98,14 +94,7 @@ def shorten_all(texts: Iterable[object], length: int = 60) -> list[str]:
 
 
 def shorten(text: object, length: int = 60) -> str:
-    """One text, cleaned, with the middle left out where it is long.
-
-    Examples
-    --------
-    >>> from polyfid.report.page import shorten
-    >>> shorten("a" * 50 + "b" * 50, 11)
-    'aaaaa…bbbbb'
-    """
+    """One text, cleaned, with the middle left out where it is long."""
     return shorten_all([text], length)[0]
 
 
