@@ -60,6 +60,11 @@ class Split:
         """Level of the training rows: 0 cheap, 1 trusted."""
         return np.repeat([0, 1], [len(self.y_cheap), len(self.y_trusted)])
 
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The numbers of training rows, for the row of a cell."""
+        return {"n_trusted": len(self.y_trusted), "n_cheap": len(self.y_cheap)}
+
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
@@ -115,28 +120,8 @@ class Problem:
     """One classification problem: where its rows come from and how many are drawn.
 
     Small and picklable; the data are read when they are needed, once per process. A kind of problem
-    is a frozen subclass with `load`.
-
-    Attributes
-    ----------
-    noise : float or None
-        Nominal share of wrong cheap labels, where it was chosen.
-    data_home : str or None
-        The data directory, as in `experiments.data`.
-    experiment : str
-        The group of the paper it belongs to: "artificial", "pmlb" or "crowd".
-    runs : int
-        Number of splits.
-
-    Examples
-    --------
-    >>> from experiments.problems import Simulated
-    >>> problem = Simulated(number=0, noise=0.2)
-    >>> problem.name, problem.column
-    ('made_0', '2D')
-    >>> split = problem.split(seed=0)
-    >>> split.X_cheap.shape, split.X_trusted.shape, split.X_test.shape
-    ((225, 2), (75, 2), (2500, 2))
+    is a frozen subclass with `load`. ``noise`` is the nominal share of wrong cheap labels where it
+    was chosen, ``experiment`` the group of the paper, ``runs`` the number of splits.
     """
 
     noise: float | None = None
@@ -174,12 +159,6 @@ def usable_seeds(
 
     As in the paper's published code the seed of run k is k plus the number of draws so far,
     accepted or not: 0, 2, 4 and so on while none is rejected. A seed must serve all the problems.
-
-    Examples
-    --------
-    >>> from experiments.problems import Simulated, usable_seeds
-    >>> usable_seeds([Simulated(number=1, noise=0.2)], runs=2)
-    [0, 2]
     """
     seeds: list[int] = []
     for tried in range(MAX_DRAWS):
@@ -334,17 +313,8 @@ def vote(rows: Bunch, positive: str | int) -> Labelled:
     return Labelled(rows.data, cheap, trusted, true, answers, drawn)
 
 
-def artificial(data_home: str | None = None, *, quick: bool = False) -> list[Problem]:
-    """The artificial sets in the data directory, or made ones if it has none.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from experiments.problems import artificial
-    >>> with tempfile.TemporaryDirectory() as empty:
-    ...     [problem.name for problem in artificial(empty, quick=True)][:3]
-    ['made_0', 'made_0', 'made_10']
-    """
+def artificial(data_home: str | None = None, *, quick: bool = False) -> list[Artificial]:
+    """The artificial sets in the data directory, or made ones if it has none."""
     numbers = data.available_artificial(data_home)
     kind: type[Artificial] = Artificial if numbers else Simulated
     numbers = numbers or [10 * tens + i for tens in range(4) for i in range(5)]
