@@ -13,7 +13,6 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from experiments.averages import Mean
 from experiments.figures.style import (
     COLOURS,
     DASHES,
@@ -26,7 +25,7 @@ from experiments.figures.style import (
     legend_below,
 )
 from experiments.paper import CLOSE, THEIRS, Column, Method, label, published
-from experiments.results import Results
+from experiments.results import Mean, Results
 
 #: Methods that may lie far below the rest and do not widen an axis.
 _FAR = {("majority", "trusted"), ("hetmogp", "published")}
@@ -76,8 +75,8 @@ def dots(results: Results, group: str, noise: float | None = None) -> Figure | N
 
 def _dots(ax: Axes, column: Column, means: dict[Method, Mean], methods: Sequence[Method]) -> bool:
     """Draw a panel; whether a method is further left than the panel reaches."""
-    ours = np.array([means[m].mean if m in means else math.nan for m in methods])
-    half = np.array([means[m].half if m in means else math.nan for m in methods])
+    shown = [means.get(m, Mean()) for m in methods]
+    ours, half = np.array([(mean.mean, mean.half) for mean in shown]).T
     theirs = np.array([published(column, m) for m in methods])
     near = np.array([m not in _FAR for m in methods])
     near = near if near.any() else ~near
@@ -117,14 +116,7 @@ def _range(ours: Any, theirs: Any, half: Any) -> tuple[float, float]:
 
 def agreement(results: Results) -> Figure | None:
     """Our ROC AUC minus the paper's, for every mean that both have."""
-    means = results.means("roc_auc")
-    cells = [
-        (column, method, means[column][method], published(column, method))
-        for column in means
-        for method in results.methods
-        if method in means[column] and means[column][method].n
-    ]
-    cells = [cell for cell in cells if math.isfinite(cell[-1])]
+    cells = [cell[:-1] for cell in results.compare()]
     if not cells:
         return None
     groups = list(dict.fromkeys(column.group for column, *_ in cells))

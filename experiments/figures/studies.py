@@ -18,7 +18,7 @@ from matplotlib.ticker import FuncFormatter, NullLocator
 from experiments.data import PMLB
 from experiments.figures.style import INK, MUTED, RED, grid_of, legend_below
 from experiments.paper import OURS, SCHEMES, THEIRS, label
-from experiments.results import Results, budget_means
+from experiments.results import Results
 
 #: Line styles by noise, and by cost as in the paper.
 _BUDGET_STYLES: dict[str, dict[float, dict[str, Any]]] = {
@@ -44,7 +44,7 @@ def _name(coordinate: str, value: float) -> str:
 
 def budget(results: Results, panel: str, line: str) -> Figure | None:
     """ROC AUC by share of the budget; one row of panels per method."""
-    rows = budget_means(results)
+    rows = results.budget_means()
     if rows.empty:
         return None
     methods = [m for m in (THEIRS, OURS) if m[0] in set(rows["method"])]
