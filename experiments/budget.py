@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from experiments import problems
@@ -73,11 +72,10 @@ def cells(data_home: str | None, runs: int | None, quick: bool) -> list[Cell]:
     noises, plans = (QUICK_NOISES, QUICK_PLANS) if quick else (NOISES, PLANS)
     if runs is not None:
         plans = {name: plan._replace(runs=runs) for name, plan in plans.items()}
-    available = problems.artificial(data_home)
-    sets = list({p.number: p for p in available if p.number in SETS}.values())
+    available = problems.artificial_sets(data_home, noises)
+    sets = [available[number] for number in SETS if number in available]
     by_run: list[tuple[int, Cell]] = []
-    for one in sets[: 1 if quick else None]:
-        sources = [replace(one, noise=noise) for noise in noises]
+    for sources in sets[: 1 if quick else None]:
         seeds = common_seeds(sources, max(plan.runs for plan in plans.values()))
         by_run += [
             (run, budget_cell(source, method, seed, share, cost))
