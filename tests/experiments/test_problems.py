@@ -33,18 +33,13 @@ def diabetes(tmp_path):
 def songs():
     """Four songs: clear majority, a single answer, a tie of two, a tie of three."""
     votes = ["rock rock pop", "pop", "rock jazz rock jazz", "pop jazz rock"]
-    task, worker, label = [], [], []
-    for i, given in enumerate(votes):
-        for j, genre in enumerate(given.split()):
-            task.append(i)
-            worker.append(10 * i + j)
-            label.append(genre)
-    answers = Bunch(task=np.array(task), worker=np.array(worker), label=np.array(label))
+    given = [(i, 10 * i + j, g) for i, song in enumerate(votes) for j, g in enumerate(song.split())]
+    task, worker, label = map(np.array, zip(*given, strict=True))
     return Bunch(
         data=np.arange(8.0).reshape(4, 2),
         target=np.array(["rock", "rock", "jazz", "pop"]),
         id=np.array(["b", "a", "d", "c"]),
-        answers=answers,
+        answers=Bunch(task=task, worker=worker, label=label),
     )
 
 
@@ -58,14 +53,14 @@ def test_rows_are_drawn_as_in_the_published_code():
     rest = np.array([i for i in range(n) if i not in set(test)])
     cheap = rng.choice(rest, 50, replace=False)
     trusted = rng.choice(rest, 20, replace=False)
-    for rows, wanted in ((split.X_test, test), (split.X_cheap, cheap), (split.X_trusted, trusted)):
-        np.testing.assert_array_equal(rows[:, 0], wanted)
-    np.testing.assert_array_equal(split.y_test, true[test])
-    np.testing.assert_array_equal(split.y_cheap, 1 - true[cheap])
-    np.testing.assert_array_equal(split.y_trusted, true[trusted])
-    np.testing.assert_array_equal(split.X[:, 0], [*cheap, *trusted])
-    np.testing.assert_array_equal(split.y, [*split.y_cheap, *split.y_trusted])
-    np.testing.assert_array_equal(split.fidelity, [0] * 50 + [1] * 20)
+    for rows, wanted in (
+        (split.X_test[:, 0], test),
+        (split.y_test, true[test]),
+        (split.X[:, 0], [*cheap, *trusted]),
+        (split.y, [*(1 - true[cheap]), *true[trusted]]),
+        (split.fidelity, [0] * 50 + [1] * 20),
+    ):
+        np.testing.assert_array_equal(rows, wanted)
 
 
 def test_flips_are_the_same_for_every_draw(diabetes):
@@ -76,9 +71,7 @@ def test_flips_are_the_same_for_every_draw(diabetes):
     np.testing.assert_array_equal(rows.trusted, rows.true)
     split = problem.split(0)
     assert (len(split.y_test), len(split.y_cheap), len(split.y_trusted)) == (174, 225, 75)
-
-
-def test_trusted_and_test_rows_do_not_depend_on_the_noise(diabetes):
+    # Trusted and test rows do not depend on the noise.
     low, high = (pmlb_set("diabetes", c, diabetes).split(2) for c in (0.2, 0.4))
     np.testing.assert_array_equal(low.X_trusted, high.X_trusted)
     np.testing.assert_array_equal(low.y_test, high.y_test)
@@ -119,8 +112,7 @@ def test_most_votes_win_before_genres_are_told_apart(songs):
 
 
 def test_no_answer_counts_twice(songs):
-    rows = vote(songs, "rock")
-    answers = rows.answers_to(np.array([0, 1, 3]), np.array([0, 2]))
+    answers = vote(songs, "rock").answers_to(np.array([0, 1, 3]), np.array([0, 2]))
     # All of songs 0 and 2, one of songs 1 and 3.
     assert np.bincount(answers.annotator // 10).tolist() == [3, 1, 4, 1]
     np.testing.assert_array_equal(answers.X[:, 0] / 2, answers.annotator // 10)

@@ -126,9 +126,6 @@ def test_progress_counts_cells_and_time(folder, out):
     assert [(step.done, step.total) for step in steps] == [(1, 3), (2, 3), (3, 3)]
     assert steps[0].seconds_left > 0.0
     assert steps[-1].seconds_left == 0.0
-
-
-def test_jobs_are_checked(out):
     with pytest.raises(ValueError, match="jobs must be a number of processes from 1; got 0"):
         run([], out, jobs=0)
 
