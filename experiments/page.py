@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from markdown_it import MarkdownIt
 
-from experiments import figures, study_tables, tables
+from experiments import figures, tables
 from experiments.paper import (
     CLOSE,
     COLUMNS,
@@ -116,7 +116,7 @@ def _html(lead: str, sections: Sequence[Section], svgs: dict[str, str]) -> str:
 
 def _sections(results: Results, drawn: Mapping[str, list[str]], names: set[str]) -> list[Section]:
     """The sections that have something to show, or that were asked for."""
-    mcmc = study_tables.mcmc_tables(results) + drawn["mcmc"]
+    mcmc = tables.mcmc_tables(results) + drawn["mcmc"]
     mcmc_title = "Laplace, EP and variational inference against MCMC"
     budget_title = "Dividing a budget between cheap and trusted rows"
     sensitivity = _sensitivity(results) + drawn["sensitivity"]
@@ -216,7 +216,7 @@ def _budget(results: Results, drawn: list[str]) -> list[str]:
             counts.append(f"{label(method)} with up to {n} split{'s' * (n != 1)} of each")
     sets = results.sets("budget")
     text = f"Means over {len(sets)} sets ({_compact(sets)}), {', '.join(counts)}."
-    return [text, *drawn, *_fold("The figures as numbers", study_tables.budget_table(results))]
+    return [text, *drawn, *_fold("The figures as numbers", tables.budget_table(results))]
 
 
 def _sensitivity(results: Results) -> list[str]:

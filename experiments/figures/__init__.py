@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from matplotlib.figure import Figure
 
-from experiments.figures import groups, studies
-from experiments.figures.studies import sensitivity_noises
+from experiments.figures import charts
+from experiments.figures.charts import sensitivity_noises
 from experiments.figures.style import inline, save, styled
 from experiments.paper import CLOSE, NOISES
 from experiments.results import Results
@@ -64,29 +64,29 @@ def _group(section: str, sets: str, noise: float | None = None) -> Drawing:
     name, title = f"{section}_roc_auc", f"ROC AUC on the {sets}"
     if noise is not None:
         name, title = f"{name}_{noise}", f"{title}, noise {noise}"
-    return Drawing(name, section, title, _DOTS, partial(groups.dots, group=section, noise=noise))
+    return Drawing(name, section, title, _DOTS, partial(charts.dots, group=section, noise=noise))
 
 
 def _budget(panel: str, line: str, lines: str) -> Drawing:
     title = f"ROC AUC by share of the budget, one line per {lines}"
-    make = partial(studies.budget, panel=panel, line=line)
+    make = partial(charts.budget, panel=panel, line=line)
     return Drawing(f"budget_by_{line}", "budget", title, _BUDGET, make)
 
 
 def _sensitivity(case: str) -> Drawing:
     title = f"Sensitivity to hyper-parameters, {case} noise"
-    make = partial(studies.sensitivity, case=case)
+    make = partial(charts.sensitivity, case=case)
     return Drawing(f"sensitivity_{case}", "sensitivity", title, _SENSITIVITY, make)
 
 
 _mcmc_title = "Probabilities by approximate inference and by MCMC"
 FIGURES = (
-    Drawing("agreement", "summary", "Our ROC AUC minus the paper's", _AGREEMENT, groups.agreement),
+    Drawing("agreement", "summary", "Our ROC AUC minus the paper's", _AGREEMENT, charts.agreement),
     _group("artificial", "artificial sets"),
     *(_group("pmlb", "PMLB tasks", noise) for noise in NOISES),
     _group("crowd", "crowdsourced sets"),
-    Drawing("profiles", "profiles", "ROC AUC profiles", _PROFILES, groups.profiles),
-    Drawing("mcmc_scatter", "mcmc", _mcmc_title, _MCMC, studies.mcmc_scatter),
+    Drawing("profiles", "profiles", "ROC AUC profiles", _PROFILES, charts.profiles),
+    Drawing("mcmc_scatter", "mcmc", _mcmc_title, _MCMC, charts.mcmc_scatter),
     _budget("noise", "cost", "cost of a cheap row"),
     _budget("cost", "noise", "noise"),
     _sensitivity("low"),

@@ -79,24 +79,18 @@ def independent(n_draws=4000):
     return Draws(0.3 + rng.normal(size=(4, n_draws, 3)), root, 0)
 
 
-def test_a_point_at_a_row_has_the_mean_sigmoid_of_its_latent_value():
+def test_probabilities_at_rows_far_away_and_between():
     draws = independent()
     K = draws.root @ draws.root.T
-    p, error = predict(draws, K, np.diag(K))
+    p, error = predict(draws, K, np.diag(K))  # at rows: the mean sigmoid of their latent values
     np.testing.assert_allclose(p, expit(draws.latent).mean(axis=(0, 1)), atol=1e-4)
     spread = expit(draws.latent).std(axis=(0, 1)) / np.sqrt(16000)
     np.testing.assert_allclose(error, spread, rtol=0.6)
-
-
-def test_a_point_far_from_all_rows_has_its_prior_probability():
-    p, error = predict(independent(10), np.zeros((2, 3)), np.array([1.0, 4.0]))
+    p, error = predict(independent(10), np.zeros((2, 3)), np.array([1.0, 4.0]))  # the prior
     np.testing.assert_allclose(p, 0.5)
     np.testing.assert_allclose(error, 0.0, atol=1e-15)
-
-
-def test_the_conditional_variance_counts():
     draws = Draws(np.full((1, 10, 1), 2.0), np.eye(1), 0)
-    p, _ = predict(draws, np.array([[0.6]]), np.array([1.0]))
+    p, _ = predict(draws, np.array([[0.6]]), np.array([1.0]))  # the conditional variance counts
     nodes, weights = np.polynomial.hermite_e.hermegauss(60)
     wanted = expit(1.2 + 0.8 * nodes) @ weights / weights.sum()
     np.testing.assert_allclose(p, wanted, rtol=1e-6)
