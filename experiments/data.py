@@ -97,10 +97,8 @@ def load_pmlb(name: str, *, data_home: Home = None) -> Bunch:
     ``data`` and ``target``, 1 for the paper's positive class and 0 for all others.
 
     Revision d8b0e551 of 2017 (github.com/EpistasisLab/pmlb, MIT licence; data from UCI and OpenML).
-    Integer codes are label encodings of each column; splice and mushroom, whose codes have no
-    order, are one-hot encoded here. Rows that repeat: 285 in splice, 391 in spambase, 77 in
-    hypothyroid. In hypothyroid, continuous columns are codes in the order of strings ("1", "10",
-    "11", …, "4", "40"), and the positive class is the majority, healthy people.
+    Splice and mushroom, whose codes have no order, are one-hot encoded here. In hypothyroid,
+    continuous columns are codes in the order of strings, and the positive class is the majority.
     """
     if name not in PMLB:
         raise ValueError(f"name must be one of {', '.join(PMLB)}; got {name!r}")
@@ -120,8 +118,7 @@ def load_music_genre(*, data_home: Home = None) -> Bunch:
     Bunch of ``task`` (row of the song), ``worker`` and ``label``, one entry per answer.
 
     Rodrigues, Pereira and Ribeiro, "Gaussian Process Classification and Active Learning with
-    Multiple Annotators", 2014; songs of GTZAN. 700 songs have 2945 answers, 1 to 7 per song; single
-    answers are right in 56 % of cases, majority votes in 79 %, and 27 % of the votes are tied.
+    Multiple Annotators", 2014; songs of GTZAN. 27 % of the majority votes are tied.
     """
     return _crowd("music_genre", data_home)
 
@@ -131,10 +128,8 @@ def load_sentiment_polarity(*, data_home: Home = None) -> Bunch:
 
     As `load_music_genre`; ``target`` is 1 for a positive sentence and 0 for a negative one.
 
-    Sentences of Pang and Lee, 2005. 4999 sentences have 27746 answers; single answers are right in
-    79 % of cases, majority votes in 88 %, and 4 % of the votes are tied. The 1200 LSA features are
-    not the original ones: they were recomputed from all 10433 sentences (stems, tf-idf, truncated
-    singular value decomposition, in order of falling singular values).
+    Sentences of Pang and Lee, 2005. The 1200 LSA features are not the original ones: they were
+    recomputed from all 10433 sentences (stems, tf-idf, truncated singular value decomposition).
     """
     rows = _crowd("sentiment_polarity", data_home)
     rows.target, rows.answers.label = (y.astype(np.intp) for y in (rows.target, rows.answers.label))

@@ -35,13 +35,9 @@ def paper_model(seed: int, n_features: int = 0) -> MultiFidelityClassifier:
 
 
 def gaussian_process(seed: int, n_features: int) -> Any:
-    """The paper's Gaussian process with one level.
-
-    The paper uses scikit-learn's with ten restarts. This is the same model with the same bounds,
-    ten times as fast. It starts at a typical distance between rows: with hundreds of features the
-    gradient of the evidence is zero except near the upper bound of the length-scale, and random
-    starts miss that region.
-    """
+    """The paper's Gaussian process with one level: scikit-learn's, ten times as fast."""
+    # A typical distance between rows: with hundreds of features the gradient of the evidence is
+    # zero except near the upper bound of the length-scale, and random starts miss that region.
     length_scale = min(np.sqrt(n_features), MAX_LENGTH_SCALE)
     kernel = Constant(1.0, (0.1, 10.0)) * RBF(length_scale, (0.01, MAX_LENGTH_SCALE))
     return MultiFidelityClassifier.paper(kernel=kernel, n_restarts=RESTARTS, random_state=seed)
@@ -78,21 +74,18 @@ def gradient_boosting(seed: int, n_features: int) -> Any:
 def coregional(seed: int, n_features: int, **given: Any) -> Any:
     """Coregionalised processes with one Bernoulli output per level, tuned."""
     del n_features
-    kernel = given.pop("kernel", Constant() * RBF())
-    fixed: Any = {"coupling": "coregional", "inference": "variational", "random_state": seed}
-    return MultiFidelityClassifier([kernel, kernel], **fixed, **given)
+    settings: Any = {"kernel": [Constant() * RBF()] * 2, "random_state": seed} | given
+    return MultiFidelityClassifier(coupling="coregional", inference="variational", **settings)
 
 
 def coregional_demo(seed: int, n_features: int) -> Any:
     """The same, not tuned, with the hyper-parameters of a published one-dimensional demo.
 
-    Its length-scale is a twentieth of a standard deviation. With five features or more no test row
-    is near a training row, so that the evidence has a zero gradient and the probability is
-    constant. (In two dimensions there is a gradient, and the paper's value lies between this one
-    and the tuned one.)
+    With five features or more no test row is near a training row on its length-scale, so that the
+    evidence has a zero gradient and the probability is constant.
     """
     kernel = Constant(DEMO_VARIANCE) * RBF(DEMO_LENGTH_SCALE)
-    return coregional(seed, n_features, kernel=kernel, optimizer=None)
+    return coregional(seed, n_features, kernel=[kernel, kernel], optimizer=None)
 
 
 def annotators(seed: int, n_features: int) -> Any:

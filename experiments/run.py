@@ -29,9 +29,8 @@ PATIENCE = 2.0  # seconds that a worker process may outlive the process that sta
 class RowFile:
     """The rows in ``rows.jsonl`` of a directory, one line of JSON per row.
 
-    A row is written as soon as its cell is finished, so an interrupted run loses nothing. A last
-    line that was cut short is removed when the file is opened. Of lines with the same key the last
-    one counts: a failed cell that was run again has two.
+    A last line that was cut short is removed when the file is opened. Of lines with the same key
+    the last one counts: a failed cell that was run again has two.
     """
 
     def __init__(self, directory: str | PathLike[str]) -> None:

@@ -42,8 +42,7 @@ def test_every_method_gives_probabilities(split, key):
     assert min(outcome.fit_seconds, outcome.predict_seconds) >= 0.0
     auc = roc_auc_score(split.y_test, outcome.proba)
     assert auc == 0.5 if key[0] == "majority" else auc > 0.7
-    has_rho = key[0] in {"mfgpc", "polyfid"}
-    assert (outcome.rho is not None) == has_rho
+    assert (outcome.rho is not None) == (key[0] in {"mfgpc", "polyfid"})
     is_gp = key[0] in {"mfgpc", "polyfid", "gpc", "hetmogp", "gp-ma"}
     assert (outcome.evidence is not None) == (outcome.converged is not None) == is_gp
 

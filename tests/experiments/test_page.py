@@ -148,20 +148,17 @@ def test_only_what_was_run_is_shown(tmp_path):
     (tmp_path / "rows.jsonl").unlink()
     write(tmp_path, [])
     assert not list((tmp_path / "figures").iterdir())  # of rows that are gone
+    _, text = draw_few(tmp_path, problems=("splice", "diabetes"), seeds=(0,))
+    assert "±" not in section(text, "Group 2: Penn Machine Learning Benchmarks")  # one split
+    assert "Differences from the paper" not in text.split("## How to read")[0]
 
 
-def test_pages_are_repeatable(tmp_path):
+def test_a_page_is_repeatable(tmp_path):
     rows = [r for r in documented_rows() if r["experiment"] == "sensitivity" and r["noise"] == 0.4]
     page, _ = draw(tmp_path, rows)
     assert "figure-sensitivity_high" in Checked(page).ids
     assert "figure-sensitivity_low" not in Checked(page).ids
     assert draw(tmp_path, rows)[0] == page
-
-
-def test_one_split_has_no_interval(tmp_path):
-    _, text = draw_few(tmp_path, problems=("splice", "diabetes"), seeds=(0,))
-    assert "±" not in section(text, "Group 2: Penn Machine Learning Benchmarks")
-    assert "Differences from the paper" not in text.split("## How to read")[0]
 
 
 def test_failed_cells_are_listed_and_left_out(tmp_path):
