@@ -77,8 +77,8 @@ class Artificial:
             for seed in problems.usable_seeds([self._problem(number, noise)], N_RUNS)
         ]
 
-    def _problem(self, number: int, noise: float) -> problems.Artificial:
-        return problems.Artificial(number=number, noise=noise, data_home=str(self.folder))
+    def _problem(self, number: int, noise: float) -> problems.Problem:
+        return problems.artificial_set(number, noise, str(self.folder))
 
     def some(self, items: Iterable[T], split_of: Callable[[T], Split], per_cell: int) -> list[T]:
         """At most ``per_cell`` items of each cell, of different sets as far as that goes."""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from experiments import problems
 from experiments.cells import Cell, key_of
 from experiments.methods import SplitCell
-from experiments.problems import Artificial, Problem, usable_seeds
+from experiments.problems import Problem, usable_seeds
 
 TOTAL, TRUSTED_COST = 800, 8
 COSTS = (1, 2, 4)  # of a cheap row
@@ -32,14 +31,7 @@ QUICK_PLANS, QUICK_NOISES = {"mfgpc": Plan(1, (2, 4))}, (0.2, 0.4)
 
 
 def counts(share: float, cost: int) -> tuple[int, int]:
-    """Numbers of cheap and of trusted rows for a share of the budget spent on trusted ones.
-
-    Examples
-    --------
-    >>> from experiments.budget import counts
-    >>> counts(0.2, cost=1), counts(0.2, cost=4), counts(1.0, cost=4)
-    ((640, 20), (160, 20), (0, 100))
-    """
+    """Numbers of cheap and of trusted rows for a share of the budget spent on trusted ones."""
     return round(TOTAL * (1.0 - share) / cost), round(TOTAL * share / TRUSTED_COST)
 
 
@@ -47,14 +39,6 @@ def budget_cell(source: Problem, method: str, seed: int, share: float, cost: int
     """A method on the rows that the budget pays for; at both ends they have a single level.
 
     With trusted rows only, noise and cost make no difference, and the cell has neither.
-
-    Examples
-    --------
-    >>> from experiments.budget import budget_cell
-    >>> from experiments.problems import Simulated
-    >>> cell = budget_cell(Simulated(number=1, noise=0.2), "mfgpc", 0, share=0.8, cost=4)
-    >>> cell.mode, cell.n_cheap, cell.n_trusted
-    ('multi', 40, 80)
     """
     n_cheap, n_trusted = counts(share, cost)
     return SplitCell.of(
@@ -84,25 +68,14 @@ def common_seeds(sources: Sequence[Problem], runs: int) -> list[int]:
 
 
 def cells(data_home: str | None, runs: int | None, quick: bool) -> list[Cell]:
-    """Cells of every method, set, noise, cost and share; the first splits of all come first.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from experiments.budget import cells
-    >>> with tempfile.TemporaryDirectory() as empty:
-    ...     quick = cells(empty, None, quick=True)
-    >>> len(quick), {cell.problem for cell in quick}
-    (21, {'made_1'})
-    """
+    """Cells of every method, set, noise, cost and share; the first splits of all come first."""
     noises, plans = (QUICK_NOISES, QUICK_PLANS) if quick else (NOISES, PLANS)
     if runs is not None:
         plans = {name: plan._replace(runs=runs) for name, plan in plans.items()}
-    sets = [p for p in problems.artificial(data_home) if isinstance(p, Artificial)]
-    sets = list({p.number: p for p in sets if p.number in SETS}.values())
+    available = problems.artificial_sets(data_home, noises)
+    sets = [available[number] for number in SETS if number in available]
     by_run: list[tuple[int, Cell]] = []
-    for one in sets[: 1 if quick else None]:
-        sources = [replace(one, noise=noise) for noise in noises]
+    for sources in sets[: 1 if quick else None]:
         seeds = common_seeds(sources, max(plan.runs for plan in plans.values()))
         by_run += [
             (run, budget_cell(source, method, seed, share, cost))

@@ -19,17 +19,13 @@ def split_cells(sources: Sequence[Problem], runs: int | None = None) -> list[Cel
         SplitCell.of(source, method=method, mode=mode, seed=seeds[source][run])
         for run in range(max(map(len, seeds.values()), default=0))
         for source in sources
-        for (method, mode), entry in RUNNERS.items()
-        if run < len(seeds[source]) and (source.experiment == "crowd" or not entry.crowd_only)
+        for method, mode in RUNNERS
+        if run < len(seeds[source]) and (source.experiment == "crowd" or mode != "answers")
     ]
 
 
-#: Lists the cells of an experiment for a data directory, a number of runs, and whether to be quick.
-Lister = Callable[[str | None, int | None, bool], list[Cell]]
-
-
 def _group(
-    make: Callable[..., list[Problem]], data_home: str | None, runs: int | None, quick: bool
+    make: Callable[..., Sequence[Problem]], data_home: str | None, runs: int | None, quick: bool
 ) -> list[Cell]:
     return split_cells(make(data_home, quick=quick), 1 if quick and runs is None else runs)
 
@@ -39,9 +35,12 @@ def _all_groups(data_home: str | None, runs: int | None, quick: bool) -> list[Ce
 
 
 class Experiment(NamedTuple):
-    """One experiment of the paper: its cells, and packages that it needs besides the usual ones."""
+    """One experiment of the paper: its cells, and packages that it needs besides the usual ones.
 
-    cells: Lister
+    ``cells`` takes a data directory, a number of runs (None: its own), and whether to be quick.
+    """
+
+    cells: Callable[[str | None, int | None, bool], list[Cell]]
     needs: tuple[str, ...] = ()
     extra: str = "experiments"
 
@@ -65,32 +64,7 @@ def cells_of(
     runs: int | None = None,
     quick: bool = False,
 ) -> list[Cell]:
-    """The cells of some experiments, in an order in which all of them progress evenly.
-
-    Parameters
-    ----------
-    names : iterable of str
-        Of `EXPERIMENTS`.
-    data_home : str, optional
-        The data directory; see `experiments.data`.
-    runs : int, optional
-        Splits per problem, in place of each experiment's own number.
-    quick : bool, default=False
-        A small selection with something for every table and figure.
-
-    Returns
-    -------
-    list of Cell
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from experiments.catalogue import cells_of
-    >>> with tempfile.TemporaryDirectory() as empty:
-    ...     cells = cells_of(["artificial"], empty, quick=True)
-    >>> cells[0].problem, {cell.seed for cell in cells}
-    ('made_0', {0})
-    """
+    """The cells of some experiments, in an order in which all of them progress evenly."""
     names = list(dict.fromkeys(names))
     if set(GROUPS) <= set(names):  # profiles consist of the same cells
         names = [name for name in names if name != "profiles"]

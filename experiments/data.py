@@ -13,6 +13,7 @@ import os
 import re
 import zlib
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -62,42 +63,30 @@ class DatasetNotFound(FileNotFoundError):  # noqa: N818
 def load_artificial(i: int, *, data_home: Home = None) -> Bunch:
     """One of the paper's 40 artificial sets: 5000 rows of 2, 5, 10 or 20 features in (0, 1).
 
+    ``data``, ``target`` the true labels 0/1, ``noisy`` a dict of cheap labels 0/1 by their nominal
+    share of wrong ones (0.0, 0.1, …, 0.5).
+
     Labels are signs of latent Gaussian processes (github.com/user525/mfgpc, no licence stated).
     df_16 to df_19 are the same file. df_21 has 98 % positive labels, and its noisy labels 0.3, 0.4
     and 0.5 are equal (26 % wrong); df_3 and df_26 have equal noisy labels 0.4 and 0.5. Noisy labels
     0.0 are not free of noise (0.4 % to 5 % wrong).
-
-    Sets 0–9 have 2 features, 10–19 have 5, 20–29 have 10, 30–39 have 20. The file is
-    ``artificial/df_0.csv.gz`` (or ``df_0.csv``) and so on.
-
-    Returns
-    -------
-    Bunch
-        ``data`` (5000, d), ``target`` the true labels 0/1, ``noisy`` a dict of cheap labels 0/1 by
-        their nominal share of wrong ones (0.0, 0.1, …, 0.5).
     """
     table, path = _read(f"artificial/df_{i}", data_home)
+    _column(table, path, "target_gold")
     features = [name for name in map(str, table) if name.startswith("feature_")]
-    noisy = [
-        name for name in map(str, table) if "get_noisy_" in name
-    ]  # upstream lost a letter: taget_noisy
-    return Bunch(
-        data=_numbers(table, features, path),
-        target=_numbers(table, [_column(table, path, "target_gold")], path)[:, 0].astype(np.intp),
-        noisy={
-            float(name.rpartition("_")[2]): _numbers(table, [name], path)[:, 0].astype(np.intp)
-            for name in noisy
-        },
-    )
+    # Upstream lost a letter: taget_noisy.
+    noisy = [name for name in map(str, table) if "get_noisy_" in name]
+    y = _numbers(table, ["target_gold", *noisy], path).astype(np.intp).T
+    noises = [float(name.rpartition("_")[2]) for name in noisy]
+    cheap = dict(zip(noises, y[1:], strict=True))
+    return Bunch(data=_numbers(table, features, path), target=y[0], noisy=cheap)
 
 
 def available_artificial(data_home: Home = None) -> list[int]:
     """Numbers of the artificial sets in the data directory; nothing is downloaded."""
     home = _directory(data_home)
-    if home is None:
-        return []
+    files = [] if home is None else [*home.glob("df_*"), *home.glob("artificial/df_*")]
     endings = "|".join(map(re.escape, ENDINGS))
-    files = [*home.glob("df_*"), *home.glob("artificial/df_*")]
     matches = (re.fullmatch(rf"df_(\d+)({endings})", path.name) for path in files)
     return sorted({int(match[1]) for match in matches if match})
 
@@ -105,24 +94,17 @@ def available_artificial(data_home: Home = None) -> list[int]:
 def load_pmlb(name: str, *, data_home: Home = None) -> Bunch:
     """One of the eight sets of the Penn Machine Learning Benchmarks that the paper uses.
 
+    ``data`` and ``target``, 1 for the paper's positive class and 0 for all others.
+
     Revision d8b0e551 of 2017 (github.com/EpistasisLab/pmlb, MIT licence; data from UCI and OpenML).
-    Integer codes are label encodings of each column; splice and mushroom, whose codes have no
-    order, are one-hot encoded here. Rows that repeat: 285 in splice, 391 in spambase, 77 in
-    hypothyroid. In hypothyroid, continuous columns are codes in the order of strings ("1", "10",
-    "11", …, "4", "40"), and the positive class is the majority, healthy people.
-
-    ``name`` is one of `PMLB`, the file ``pmlb/NAME.csv.gz`` (or ``NAME.tsv.gz``).
-
-    Returns
-    -------
-    Bunch
-        ``data`` (n, d) and ``target`` (n,), 1 for the paper's positive class and 0 for all others.
+    Splice and mushroom, whose codes have no order, are one-hot encoded here. In hypothyroid,
+    continuous columns are codes in the order of strings, and the positive class is the majority.
     """
     if name not in PMLB:
         raise ValueError(f"name must be one of {', '.join(PMLB)}; got {name!r}")
     table, path = _read(f"pmlb/{name}", data_home)
     target = _column(table, path, "target")
-    X = _numbers(table, [name for name in map(str, table) if name != target], path)
+    X = _numbers(table, [column for column in map(str, table) if column != target], path)
     y = _numbers(table, [target], path)[:, 0]
     if name in ONE_HOT:
         X = np.hstack([x[:, None] == np.unique(x) for x in X.T]).astype(float)
@@ -132,19 +114,11 @@ def load_pmlb(name: str, *, data_home: Home = None) -> Bunch:
 def load_music_genre(*, data_home: Home = None) -> Bunch:
     """Songs of ten genres, each labelled by a few of 44 crowd workers.
 
+    ``data`` (700, 124), ``target`` the genre and ``id`` the file name of each song, ``answers`` a
+    Bunch of ``task`` (row of the song), ``worker`` and ``label``, one entry per answer.
+
     Rodrigues, Pereira and Ribeiro, "Gaussian Process Classification and Active Learning with
-    Multiple Annotators", 2014; songs of GTZAN. 700 songs have 2945 answers, 1 to 7 per song; single
-    answers are right in 56 % of cases, majority votes in 79 %, and 27 % of the votes are tied.
-
-    The files are ``crowd/music_genre_items.csv.gz`` and ``…_answers.csv.gz``, or the
-    ``music_genre_gold.csv`` and ``…_mturk.csv`` they come from.
-
-    Returns
-    -------
-    Bunch
-        ``data`` (700, 124), ``target`` the true genre of each song, ``id`` the file name of each
-        song, ``answers`` a Bunch of ``task`` (row of the song), ``worker`` and ``label``, one entry
-        per answer.
+    Multiple Annotators", 2014; songs of GTZAN. 27 % of the majority votes are tied.
     """
     return _crowd("music_genre", data_home)
 
@@ -152,17 +126,10 @@ def load_music_genre(*, data_home: Home = None) -> Bunch:
 def load_sentiment_polarity(*, data_home: Home = None) -> Bunch:
     """Sentences from film reviews, each judged by a few of 203 crowd workers.
 
-    Answers as in `load_music_genre`, to sentences of Pang and Lee, 2005. 4999 sentences have 27746
-    answers; single answers are right in 79 % of cases, majority votes in 88 %, and 4 % of the votes
-    are tied. The 1200 LSA features are not the original ones: they were recomputed from all 10433
-    sentences (stems, tf-idf, truncated singular value decomposition, in order of falling singular
-    values). The files are ``crowd/sentiment_polarity_items.csv.gz`` and ``…_answers.csv.gz``.
+    As `load_music_genre`; ``target`` is 1 for a positive sentence and 0 for a negative one.
 
-    Returns
-    -------
-    Bunch
-        ``data`` (4999, 1200), ``target`` 1 for a positive sentence and 0 for a negative one,
-        ``id``, ``answers`` as in `load_music_genre`.
+    Sentences of Pang and Lee, 2005. The 1200 LSA features are not the original ones: they were
+    recomputed from all 10433 sentences (stems, tf-idf, truncated singular value decomposition).
     """
     rows = _crowd("sentiment_polarity", data_home)
     rows.target, rows.answers.label = (y.astype(np.intp) for y in (rows.target, rows.answers.label))
@@ -174,7 +141,7 @@ def _crowd(name: str, data_home: Home) -> Bunch:
     items, path = _read(f"crowd/{name}_items", data_home)
     label = _column(items, path, "target", "class")
     ids = items[_column(items, path, "id")].tolist()
-    features = [name for name in map(str, items) if name not in ("id", label)]
+    features = [column for column in map(str, items) if column not in ("id", label)]
     given, its_path = _read(f"crowd/{name}_answers", data_home)
     tasks = given[_column(given, its_path, "id")]
     unknown = sorted(set(tasks) - set(ids))
@@ -183,29 +150,22 @@ def _crowd(name: str, data_home: Home) -> Bunch:
             f"{its_path} has answers to {unknown[0]!r}, which is not a task of {path}; "
             "get both files from one place"
         )
-    workers = given[_column(given, its_path, "annotator")]
-    return Bunch(
-        data=_numbers(items, features, path),
-        target=_strings(items[label]),
-        id=_strings(items["id"]),
-        answers=Bunch(
-            task=tasks.map({task: row for row, task in enumerate(ids)}).to_numpy(np.intp),
-            worker=pd.factorize(workers)[0],
-            label=_strings(given[_column(given, its_path, "label", "class")]),
-        ),
+    answers = Bunch(
+        task=tasks.map({task: row for row, task in enumerate(ids)}).to_numpy(np.intp),
+        worker=pd.factorize(given[_column(given, its_path, "annotator")])[0],
+        label=given[_column(given, its_path, "label", "class")].to_numpy(np.str_),
     )
+    target = items[label].to_numpy(np.str_)
+    X = _numbers(items, features, path)
+    return Bunch(data=X, target=target, id=np.array(ids, dtype=np.str_), answers=answers)
 
 
 def _read(name: str, data_home: Home) -> tuple[pd.DataFrame, Path]:
     """Find and read a file such as "pmlb/diabetes", compressed or not."""
     path = _find(name, data_home)
-    open_it = gzip.open if path.suffix == ".gz" else open
     text = dict.fromkeys(("id", "annotator", "label", "class"), str)
     try:
-        with open_it(path, "rt", encoding="utf-8") as file:
-            separator = "\t" if "\t" in file.readline() else ","
-            file.seek(0)
-            table = pd.read_csv(file, sep=separator, dtype=text)
+        table = pd.read_csv(path, sep="\t" if ".tsv" in path.suffixes else ",", dtype=text)
     except (EOFError, ValueError, zlib.error, gzip.BadGzipFile) as error:
         raise ValueError(f"{path} is damaged, get it again: {error}") from None
     if table.isna().to_numpy().any():
@@ -231,21 +191,16 @@ def _numbers(table: pd.DataFrame, columns: Sequence[str], path: Path) -> NDArray
         raise ValueError(f"{path} is damaged, get it again: {error}") from None
 
 
-def _strings(column: pd.Series) -> NDArray[np.str_]:
-    return column.to_numpy(dtype=np.str_)
-
-
 def _find(name: str, data_home: Home) -> Path:
     """The file in the data directory, else in the cache of downloads, else downloaded into it."""
     home = _directory(data_home)
     folder, base = name.split("/")
     if home is not None:
-        for place in (home / folder, home):
-            for stem in (base, UPSTREAM_NAMES.get(name, base)):
-                for ending in ENDINGS:
-                    path = place / (stem + ending)
-                    if path.is_file():
-                        return path
+        stems = (base, UPSTREAM_NAMES.get(name, base))
+        for place, stem, ending in product((home / folder, home), stems, ENDINGS):
+            path = place / (stem + ending)
+            if path.is_file():
+                return path
     where = "no data directory is given" if home is None else f"it is not in {home}"
     problem = f"{name}.csv.gz was not found: {where}"
     remedy = "Name a directory that has it with --data (data_home) or POLYFID_DATA"

@@ -21,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 
 from experiments import problems
 from experiments.cells import Cell, Row, scores
-from experiments.methods import RESTARTS, SplitCell
+from experiments.methods import SplitCell, levels, paper_model
 from experiments.problems import Split, usable_seeds
 from polyfid import MultiFidelityClassifier
 
@@ -45,21 +45,11 @@ JITTER = 1e-9  # relative to the mean prior variance; keeps the Cholesky factor 
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """Draws from the posterior of the latent values at the rows.
+    """Draws from the posterior of the latent values at the rows, z = root white."""
 
-    Attributes
-    ----------
-    white : array of shape (n_chains, n_draws, n)
-        Whitened latent values: z = root white.
-    root : array of shape (n, n)
-        Lower triangular, K = root root^T.
-    n_divergent : int
-        Transitions whose numerical trajectory diverged from the exact one.
-    """
-
-    white: Array
-    root: Array
-    n_divergent: int
+    white: Array  # (n_chains, n_draws, n)
+    root: Array  # (n, n), lower triangular, K = root root^T
+    n_divergent: int  # transitions whose numerical trajectory diverged from the exact one
 
     @property
     def latent(self) -> Array:
@@ -73,32 +63,8 @@ def sample(K: Array, y: Array, mode: Array, *, n_draws: int = N_DRAWS, seed: int
     With z = L e, K = L L^T, the prior of e is N(0, I). NUTS moves in coordinates u,
     e = e_0 + Q (1 + lambda)^(-1/2) u, where e_0 is the mode, L^T W L = Q lambda Q^T and W holds
     the curvatures of the log-likelihood there. The posterior of u is nearly N(0, I) for any K, so
-    that no mass matrix has to be tuned; a change of variables alters nothing else.
-
-    Parameters
-    ----------
-    K : array of shape (n, n)
-        Prior covariance of the latent values.
-    y : array of shape (n,)
-        Labels -1 and +1.
-    mode : array of shape (n,)
-        The mode of the posterior, from Laplace's method. It need not be exact.
-    n_draws : int
-        Draws per chain.
-    seed : int
-        Seed of the sampler.
-
-    Returns
-    -------
-    Draws
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from experiments.mcmc import sample
-    >>> draws = sample(np.eye(2), np.array([1.0, -1.0]), np.zeros(2))  # doctest: +SKIP
-    >>> draws.latent.mean(axis=(0, 1)).round(1)  # doctest: +SKIP
-    array([ 0.4, -0.4])
+    that no mass matrix has to be tuned; a change of variables alters nothing else. Labels ``y``
+    are -1 and +1. The mode, from Laplace's method, need not be exact.
     """
     import jax
     from jax import numpy as jnp
@@ -164,28 +130,7 @@ def predict(draws: Draws, K_cross: Array, variance: Array) -> tuple[Array, Array
 
     Given the latent values at the rows, the value at a point is Gaussian: the sigmoid is integrated
     over this Gaussian and then averaged over the draws. The error comes from means of batches.
-
-    Parameters
-    ----------
-    draws : Draws
-    K_cross : array of shape (m, n)
-        Prior covariance of the latent values at the points and at the rows.
-    variance : array of shape (m,)
-        Prior variance at the points.
-
-    Returns
-    -------
-    probability, error : arrays of shape (m,)
-
-    Examples
-    --------
-    Two draws of one latent value, and a point with the same latent value:
-
-    >>> import numpy as np
-    >>> from experiments.mcmc import Draws, predict
-    >>> draws = Draws(np.array([[[-1.0], [2.0]]]), np.eye(1), 0)
-    >>> predict(draws, np.eye(1), np.ones(1))[0].round(4)
-    array([0.5749])
+    ``K_cross`` (m, n) is the prior covariance of points and rows, ``variance`` that of the points.
     """
     n_chains, n_draws, n = draws.white.shape
     n_batches = min(N_BATCHES, n_draws)
@@ -237,18 +182,16 @@ class McmcCell(SplitCell):
 
     def compute(self) -> Row:
         """The figures of Laplace's method, and below ``schemes`` those of every scheme."""
-        split = self.source.split(self.seed, self.n_cheap, self.n_trusted)
-        tuned = MultiFidelityClassifier.paper(n_restarts=RESTARTS, random_state=self.seed).fit(
-            split.X, split.y, fidelity=split.fidelity
-        )
+        split = self.split
+        tuned = paper_model(self.seed).fit(split.X, split.y, fidelity=split.fidelity)
         kept: dict[str, Any] = {"kernel": list(tuned.kernels_), "rho": tuple(tuned.rho_)}
         kept |= {"prior": None, "optimizer": None}
         models = {s: MultiFidelityClassifier(**kept | {"inference": s}) for s in SCHEMES}
-        found = {scheme: _approximate(model, split) for scheme, model in models.items()}
-        found["mcmc"] = _sampled(models["laplace"], split, self.n_draws, self.seed)
-        exact = found["mcmc"][0]
+        results = {scheme: _approximate(model, split) for scheme, model in models.items()}
+        results["mcmc"] = _sampled(models["laplace"], split, self.n_draws, self.seed)
+        exact = results["mcmc"][0]
         schemes = {}
-        for scheme, (proba, facts) in found.items():
+        for scheme, (proba, facts) in results.items():
             gap = np.abs(proba - exact)
             if scheme != "mcmc":
                 facts |= {"max_difference": gap.max(), "mean_difference": gap.mean()}
@@ -256,9 +199,8 @@ class McmcCell(SplitCell):
             facts |= scores(split.y_test, proba) | {"probabilities": proba[:N_SHOWN].round(5)}
             schemes[scheme] = facts
         return {
-            **scores(split.y_test, found["laplace"][0]),
-            "n_trusted": len(split.y_trusted),
-            "n_cheap": len(split.y_cheap),
+            **scores(split.y_test, results["laplace"][0]),
+            **split.sizes,
             "fit_seconds": sum(facts["seconds"] for facts in schemes.values()),
             "rho": float(tuned.rho_[0]),
             "converged": all(facts["converged"] for facts in schemes.values()),
@@ -268,15 +210,10 @@ class McmcCell(SplitCell):
 
 def _approximate(model: MultiFidelityClassifier, split: Split) -> tuple[Array, Row]:
     """Probabilities of an approximate scheme, and facts about it."""
-    started = time.process_time()
-    model.fit(split.X, split.y, fidelity=split.fidelity)
-    proba = model.predict_proba(split.X_test)[:, 1]
-    seconds = time.process_time() - started
-    return proba, {
-        "converged": model.converged_,
-        "evidence": model.log_marginal_likelihood_value_,
-        "seconds": seconds,
-    }
+    outcome = levels(lambda *_: model, split, 0)
+    seconds = outcome.fit_seconds + outcome.predict_seconds
+    facts = {"converged": outcome.converged, "evidence": outcome.evidence, "seconds": seconds}
+    return outcome.proba, facts
 
 
 def _sampled(
@@ -313,13 +250,8 @@ def cells(data_home: str | None, runs: int | None, quick: bool) -> list[Cell]:
     """
     del runs
     sources = [s for s in problems.pmlb(data_home, quick=quick) if s.noise == NOISE]
+    about = {"experiment": "mcmc", "method": "mfgpc", "mode": "multi"}
     return [
-        McmcCell.of(
-            source,
-            experiment="mcmc",
-            method="mfgpc",
-            mode="multi",
-            seed=usable_seeds([source], 1)[0],
-        )
+        McmcCell.of(source, **about, seed=usable_seeds([source], 1)[0])
         for source in sources[: 2 if quick else None]
     ]

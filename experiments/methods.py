@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -25,50 +25,19 @@ MAX_LENGTH_SCALE = 10.0  # of the paper's Gaussian processes
 #: Initial values in the demo of the published code for heterogeneous multi-output processes.
 DEMO_VARIANCE, DEMO_LENGTH_SCALE = 0.5, 0.05
 
-
-class Outcome(NamedTuple):
-    """Probabilities of class 1 on the test rows, and facts about the fit."""
-
-    proba: NDArray[np.float64]
-    fit_seconds: float
-    predict_seconds: float
-    rho: float | None = None
-    evidence: float | None = None
-    converged: bool | None = None
-
-    def row(self, split: Split) -> Row:
-        """The figures for the row of a cell."""
-        facts = {k: v for k, v in self._asdict().items() if k != "proba" and v is not None}
-        sizes = {"n_trusted": len(split.y_trusted), "n_cheap": len(split.y_cheap)}
-        return {**sizes, **scores(split.y_test, self.proba), **facts}
+# Models: functions of a seed and the number of features that give an unfitted classifier
 
 
-class Runner(NamedTuple):
-    """A model in a mode: a function of a split and a seed.
-
-    Examples
-    --------
-    >>> from experiments.methods import RUNNERS
-    >>> from experiments.problems import Simulated
-    >>> split = Simulated(number=0, noise=0.2).split(seed=0)
-    >>> outcome = RUNNERS["majority", "trusted"].run(split, 0)
-    >>> outcome.proba.shape, bool(outcome.proba[0] == split.y_trusted.mean())
-    ((2500,), True)
-    """
-
-    run: Callable[[Split, int], Outcome]
-    seconds: float  # roughly, for the time left
-    crowd_only: bool = False
+def paper_model(seed: int, n_features: int = 0) -> MultiFidelityClassifier:
+    """The paper's model of two levels."""
+    del n_features
+    return MultiFidelityClassifier.paper(n_restarts=RESTARTS, random_state=seed)
 
 
 def gaussian_process(seed: int, n_features: int) -> Any:
-    """The paper's Gaussian process with one level.
-
-    The paper uses scikit-learn's with ten restarts. This is the same model with the same bounds,
-    ten times as fast. It starts at a typical distance between rows: with hundreds of features the
-    gradient of the evidence is zero except near the upper bound of the length-scale, and random
-    starts miss that region.
-    """
+    """The paper's Gaussian process with one level: scikit-learn's, ten times as fast."""
+    # A typical distance between rows: with hundreds of features the gradient of the evidence is
+    # zero except near the upper bound of the length-scale, and random starts miss that region.
     length_scale = min(np.sqrt(n_features), MAX_LENGTH_SCALE)
     kernel = Constant(1.0, (0.1, 10.0)) * RBF(length_scale, (0.01, MAX_LENGTH_SCALE))
     return MultiFidelityClassifier.paper(kernel=kernel, n_restarts=RESTARTS, random_state=seed)
@@ -102,66 +71,51 @@ def gradient_boosting(seed: int, n_features: int) -> Any:
     )
 
 
-def coregional(split: Split, seed: int) -> Outcome:
+def coregional(seed: int, n_features: int, **given: Any) -> Any:
     """Coregionalised processes with one Bernoulli output per level, tuned."""
-    return _hetmogp(split, seed, Constant() * RBF())
+    del n_features
+    settings: Any = {"kernel": [Constant() * RBF()] * 2, "random_state": seed} | given
+    return MultiFidelityClassifier(coupling="coregional", inference="variational", **settings)
 
 
-def coregional_demo(split: Split, seed: int) -> Outcome:
+def coregional_demo(seed: int, n_features: int) -> Any:
     """The same, not tuned, with the hyper-parameters of a published one-dimensional demo.
 
-    Its length-scale is a twentieth of a standard deviation. With five features or more no test row
-    is near a training row, so that the evidence has a zero gradient and the probability is
-    constant. (In two dimensions there is a gradient, and the paper's value lies between this one
-    and the tuned one.)
+    With five features or more no test row is near a training row on its length-scale, so that the
+    evidence has a zero gradient and the probability is constant.
     """
     kernel = Constant(DEMO_VARIANCE) * RBF(DEMO_LENGTH_SCALE)
-    return _hetmogp(split, seed, kernel, optimizer=None)
+    return coregional(seed, n_features, kernel=[kernel, kernel], optimizer=None)
 
 
-def _hetmogp(split: Split, seed: int, kernel: Any, **given: Any) -> Outcome:
-    model = MultiFidelityClassifier(
-        [kernel, kernel],
-        coupling="coregional",
-        inference="variational",
-        random_state=seed,
-        **given,
-    )
-    return _levels(model, split)
-
-
-def annotators(split: Split, seed: int) -> Outcome:
+def annotators(seed: int, n_features: int) -> Any:
     """One process for the true label, and a sensitivity and a specificity per annotator."""
-    if split.answers is None:
-        raise ValueError(
-            "split must have single answers for a model of annotators, and this problem has none; "
-            "use a problem of the crowd group"
-        )
-    model = MultiFidelityClassifier(
+    del n_features
+    return MultiFidelityClassifier(
         Constant() * RBF(), label_noise="annotator", inference="ep", random_state=seed
     )
-    X, y, annotator = split.answers
-    return _timed(model, X, y, split.X_test, annotator=annotator)
 
 
-def majority(split: Split, seed: int) -> Outcome:
-    """The share of positives among the trusted rows, for every test row."""
-    del seed
-    return Outcome(np.full(len(split.y_test), split.y_trusted.mean()), 0.0, 0.0)
-
-
-def mfgpc(split: Split, seed: int) -> Outcome:
-    """The paper's model."""
-    return _levels(MultiFidelityClassifier.paper(n_restarts=RESTARTS, random_state=seed), split)
-
-
-def default(split: Split, seed: int) -> Outcome:
-    """The default of polyfid."""
-    return _levels(MultiFidelityClassifier(random_state=seed), split)
-
-
-#: A function of a seed and the number of features that gives an unfitted model.
 Maker = Callable[[int, int], Any]
+
+
+# Modes: which rows a model is trained on, and how
+
+
+class Outcome(NamedTuple):
+    """Probabilities of class 1 on the test rows, and facts about the fit."""
+
+    proba: NDArray[np.float64]
+    fit_seconds: float
+    predict_seconds: float
+    rho: float | None = None
+    evidence: float | None = None
+    converged: bool | None = None
+
+    def row(self, split: Split) -> Row:
+        """The figures for the row of a cell."""
+        facts = {k: v for k, v in self._asdict().items() if k != "proba" and v is not None}
+        return {**split.sizes, **scores(split.y_test, self.proba), **facts}
 
 
 def trusted_only(make: Maker, split: Split, seed: int) -> Outcome:
@@ -193,8 +147,21 @@ def stacked(make: Maker, split: Split, seed: int) -> Outcome:
     )
 
 
-def _levels(model: MultiFidelityClassifier, split: Split) -> Outcome:
+def levels(make: Maker, split: Split, seed: int) -> Outcome:
+    """A model that is told which rows are trusted."""
+    model = make(seed, split.X.shape[1])
     return _timed(model, split.X, split.y, split.X_test, fidelity=split.fidelity)
+
+
+def answers(make: Maker, split: Split, seed: int) -> Outcome:
+    """A model of the single answers of annotators."""
+    if split.answers is None:
+        raise ValueError(
+            "split must have single answers for a model of annotators, and this problem has none; "
+            "use a problem of the crowd group"
+        )
+    X, y, annotator = split.answers
+    return _timed(make(seed, X.shape[1]), X, y, split.X_test, annotator=annotator)
 
 
 def _timed(model: Any, X: Any, y: Any, X_test: Any, **which: Any) -> Outcome:
@@ -215,7 +182,19 @@ def _timed(model: Any, X: Any, y: Any, X_test: Any, **which: Any) -> Outcome:
     )
 
 
-_MODELS = {
+class Runner(NamedTuple):
+    """A model in a mode, and roughly how many seconds it takes."""
+
+    make: Maker
+    use: Callable[[Maker, Split, int], Outcome]
+    seconds: float
+
+    def run(self, split: Split, seed: int) -> Outcome:
+        """Fit the model and predict the test rows."""
+        return self.use(self.make, split, seed)
+
+
+_ONE_LEVEL = {
     "gpc": (gaussian_process, 0.5),
     "logit": (logistic_regression, 0.05),
     "xgb": (gradient_boosting, 0.1),
@@ -224,41 +203,25 @@ _MODES = {"trusted": trusted_only, "concatenated": concatenated, "stacked": stac
 
 #: All methods by name and mode.
 RUNNERS: dict[tuple[str, str], Runner] = {
-    ("mfgpc", "multi"): Runner(mfgpc, 1.5),
-    ("polyfid", "multi"): Runner(default, 5.0),
+    ("mfgpc", "multi"): Runner(paper_model, levels, 1.5),
+    ("polyfid", "multi"): Runner(
+        lambda seed, _: MultiFidelityClassifier(random_state=seed), levels, 5.0
+    ),
     **{
-        (name, mode): Runner(partial(use, make), seconds)
+        (name, mode): Runner(make, use, seconds)
         for mode, use in _MODES.items()
-        for name, (make, seconds) in _MODELS.items()
+        for name, (make, seconds) in _ONE_LEVEL.items()
     },
-    ("hetmogp", "tuned"): Runner(coregional, 2.0),
-    ("hetmogp", "published"): Runner(coregional_demo, 0.3),
-    ("gp-ma", "answers"): Runner(annotators, 20.0, crowd_only=True),
-    ("majority", "trusted"): Runner(majority, 0.01),
+    ("hetmogp", "tuned"): Runner(coregional, levels, 2.0),
+    ("hetmogp", "published"): Runner(coregional_demo, levels, 0.3),
+    ("gp-ma", "answers"): Runner(annotators, answers, 20.0),
+    ("majority", "trusted"): Runner(lambda *_: DummyClassifier(), trusted_only, 0.01),
 }
 
 
 @dataclass(frozen=True, kw_only=True)
 class SplitCell(Cell):
-    """One method on one split of a problem.
-
-    Attributes
-    ----------
-    source : Problem
-        What the rows are drawn from.
-    n_cheap, n_trusted : int
-        How many training rows are drawn.
-    uses : tuple of str, optional
-        The entry of `RUNNERS` to run. Default: the cell's own method and mode.
-
-    Examples
-    --------
-    >>> from experiments.methods import SplitCell
-    >>> from experiments.problems import Simulated
-    >>> cell = SplitCell.of(Simulated(number=0, noise=0.2), method="logit", mode="trusted", seed=0)
-    >>> cell.problem, cell.compute()["n_cheap"]
-    ('made_0', 225)
-    """
+    """One method on one split of a problem; ``uses`` is the key of its runner if not its own."""
 
     source: Problem
     n_cheap: int = N_CHEAP
@@ -277,6 +240,11 @@ class SplitCell(Cell):
         return cls(source=source, **about | given)
 
     @property
+    def split(self) -> Split:
+        """The rows to train on and to test with."""
+        return self.source.split(self.seed, self.n_cheap, self.n_trusted)
+
+    @property
     def _runner(self) -> Runner:
         return RUNNERS[self.uses or (self.method, self.mode)]
 
@@ -286,5 +254,5 @@ class SplitCell(Cell):
         return self._runner.seconds * (n / (N_CHEAP + N_TRUSTED)) ** 2
 
     def compute(self) -> Row:
-        split = self.source.split(self.seed, self.n_cheap, self.n_trusted)
+        split = self.split
         return self._runner.run(split, self.seed).row(split)

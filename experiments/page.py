@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from os import PathLike
 from pathlib import Path
@@ -12,9 +12,7 @@ from typing import NamedTuple
 
 from markdown_it import MarkdownIt
 
-from experiments import figures, study_tables, tables
-from experiments.averages import paper_best
-from experiments.figures import Picture
+from experiments import figures, tables
 from experiments.paper import (
     CLOSE,
     COLUMNS,
@@ -29,7 +27,7 @@ from experiments.paper import (
     Method,
     label,
 )
-from experiments.results import Results
+from experiments.results import Results, paper_best
 
 TITLE = "The experiments of the paper, run again"
 LEAD = (
@@ -58,37 +56,17 @@ class Section(NamedTuple):
 def write(out_dir: str | PathLike[str], names: Iterable[str]) -> Path:
     """Write results.md, results.html and the folder figures from the rows in a directory.
 
-    Parameters
-    ----------
-    out_dir : path
-        A directory with ``rows.jsonl``.
-    names : iterable of str
-        The experiments that were run. All with rows are shown; for one of these without rows, the
-        page says so.
-
-    Returns
-    -------
-    Path
-        Of results.html.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from experiments.page import write
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     page = write(folder, ["pmlb"])
-    ...     page.name, "No rows yet" in page.read_text(encoding="utf-8")
-    ('results.html', True)
+    All experiments with rows are shown; for one of ``names`` without rows, the page says so.
+    Returns the path of results.html.
     """
     folder = Path(out_dir)
     results = Results.read(folder)
-    pictures = figures.draw(results, folder / "figures")
-    sections = _sections(results, pictures, set(names))
+    drawn, svgs = figures.draw(results, folder / "figures")
+    sections = _sections(results, drawn, set(names))
     lead = LEAD if len(results.rows) else f"{LEAD} {NO_ROWS}"
     text = "\n\n".join([f"# {TITLE}", lead, *(section.markdown for section in sections)])
     (folder / "results.md").write_text(f"{text}\n", encoding="utf-8")
     page = folder / "results.html"
-    svgs = {picture.name: picture.svg for some in pictures.values() for picture in some}
     page.write_text(_html(lead, sections, svgs), encoding="utf-8")
     return page
 
@@ -136,14 +114,9 @@ def _html(lead: str, sections: Sequence[Section], svgs: dict[str, str]) -> str:
 """
 
 
-def _sections(
-    results: Results, pictures: dict[str, list[Picture]], names: set[str]
-) -> list[Section]:
+def _sections(results: Results, drawn: Mapping[str, list[str]], names: set[str]) -> list[Section]:
     """The sections that have something to show, or that were asked for."""
-    drawn: dict[str, list[str]] = defaultdict(list)
-    for name, some in pictures.items():
-        drawn[name] = [picture.markdown for picture in some]
-    mcmc = [table.markdown for table in study_tables.mcmc_tables(results)] + drawn["mcmc"]
+    mcmc = tables.mcmc_tables(results) + drawn["mcmc"]
     mcmc_title = "Laplace, EP and variational inference against MCMC"
     budget_title = "Dividing a budget between cheap and trusted rows"
     sensitivity = _sensitivity(results) + drawn["sensitivity"]
@@ -159,11 +132,8 @@ def _sections(
         Section("missing", "Left out", "Left out and failed", _missing(results)),
         Section("versions", "Versions", "Versions", _versions(results)),
     ]
-    return [
-        section._replace(blocks=section.blocks or [NO_ROWS])
-        for section in sections
-        if section.blocks or section.name in names
-    ]
+    shown = [section for section in sections if section.blocks or section.name in names]
+    return [section._replace(blocks=section.blocks or [NO_ROWS]) for section in shown]
 
 
 def _fold(title: str, blocks: Iterable[str]) -> list[str]:
@@ -183,27 +153,26 @@ def _summary(results: Results) -> list[str]:
     if results.rows.empty:
         return []
     facts = _list(f"**{number}** {words}" for number, words in _facts(results))
-    both = (tables.count_table(results), tables.duel_table(results))
-    return [facts, *(table.markdown for table in both if table is not None)]
+    return [facts, *tables.count_table(results), *tables.duel_table(results)]
 
 
 def _facts(results: Results) -> Iterator[tuple[str, str]]:
     """Numbers that stand out, each with a few words."""
     words = f"is the best or within {CLOSE} of it"
     if len(results.methods) > 1:
-        for metric in (ROC_AUC, LOG_LOSS):
+        for metric, title in ((ROC_AUC, "ROC AUC"), (LOG_LOSS, "log-loss")):
             if hits := _hits(results.best(metric), results, OURS):
-                yield hits, f"columns in which **polyfid** {words}, {_low(metric.title)}"
+                yield hits, f"columns in which **polyfid** {words}, {title}"
         if hits := _hits(results.best(ROC_AUC, ours=False), results, THEIRS):
             published = sum(THEIRS in paper_best(column) for column in COLUMNS)
             text = f"columns in which **MF gpc**, the paper's model, {words} without polyfid"
             yield hits, f"{text}, ROC AUC; in the paper {published} of {len(COLUMNS)}"
-    for metric in (ROC_AUC, LOG_LOSS):
+    for metric, title in ((ROC_AUC, "ROC AUC"), (LOG_LOSS, "log-loss")):
         gap = results.difference(metric.name, COLUMNS, OURS, THEIRS)
         if gap is not None:
-            words = f"{_low(metric.title)} of polyfid minus that of MF gpc, mean over columns"
+            words = f"{title} of polyfid minus that of MF gpc, mean over columns"
             yield tables.signed(gap[0].mean), words
-    verdicts = Counter(verdict for *_, verdict in results.compare())
+    verdicts = Counter(verdict for *_, verdict in results.compare() if verdict)
     if verdicts:
         words = "figures of the paper that lie within our 95 % interval"
         near = f"; {verdicts['near']} more can be explained by the paper's few splits"
@@ -221,10 +190,6 @@ def _hits(best: dict[Column, set[Method]], results: Results, method: Method) -> 
     return f"{sum(method in best[column] for column in there)} of {len(there)}" if there else ""
 
 
-def _low(title: str) -> str:
-    return title if title.startswith("ROC") else title[:1].lower() + title[1:]
-
-
 def _duration(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
@@ -232,7 +197,7 @@ def _duration(seconds: float) -> str:
 
 
 def _group(results: Results, group: Group, drawn: list[str]) -> list[str]:
-    by_metric = {m: [t.markdown for t in tables.group_tables(results, group, m)] for m in METRICS}
+    by_metric = {m: tables.group_tables(results, group, m) for m in METRICS}
     if not by_metric[ROC_AUC]:
         return []
     folds = [block for m in METRICS[1:] for block in _fold(m.title, by_metric[m])]
@@ -240,7 +205,7 @@ def _group(results: Results, group: Group, drawn: list[str]) -> list[str]:
 
 
 def _budget(results: Results, drawn: list[str]) -> list[str]:
-    rows, table = results.of("budget"), study_tables.budget_table(results)
+    rows = results.of("budget")
     if rows.empty:
         return []
     counts = []
@@ -251,8 +216,7 @@ def _budget(results: Results, drawn: list[str]) -> list[str]:
             counts.append(f"{label(method)} with up to {n} split{'s' * (n != 1)} of each")
     sets = results.sets("budget")
     text = f"Means over {len(sets)} sets ({_compact(sets)}), {', '.join(counts)}."
-    fold = [] if table is None else _fold("The figures as numbers", [table.markdown])
-    return [text, *drawn, *fold]
+    return [text, *drawn, *_fold("The figures as numbers", tables.budget_table(results))]
 
 
 def _sensitivity(results: Results) -> list[str]:
@@ -265,10 +229,9 @@ def _sensitivity(results: Results) -> list[str]:
 
 
 def _differences(results: Results) -> list[str]:
-    n, table = len(results.compare()), tables.outside_table(results)
-    if table is not None:
-        return [table.markdown]
-    return [f"None of {n} figures of the paper is outside our interval."] if n else []
+    n = len([verdict for *_, verdict in results.compare() if verdict])
+    none = [f"None of {n} figures of the paper is outside our interval."] if n else []
+    return tables.outside_table(results) or none
 
 
 def _missing(results: Results) -> list[str]:
@@ -293,11 +256,9 @@ def _missing(results: Results) -> list[str]:
         by = Counter(zip(slow["method"], slow["mode"], strict=True))
         which = ", ".join(f"{name} {mode} {n}" for (name, mode), n in sorted(by.items()))
         points.append(f"{len(slow)} fits did not converge ({which}); their figures are included.")
-    table = tables.failure_table(results)
-    if table is not None:
-        last = [table.markdown]
-    else:
-        last = ["No cell failed."] if len(results.rows) else []
+    last = tables.failure_table(results)
+    if not last and len(results.rows):
+        last = ["No cell failed."]
     return [_list(points), *last] if points else last
 
 
@@ -306,15 +267,11 @@ def _versions(results: Results) -> list[str]:
     return [_list(f"{text} ({n} rows)" for text, n in counts.items())] if len(counts) else []
 
 
-def _natural(name: str) -> list[tuple[int, str]]:
-    """A key that sorts df_2 before df_10."""
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
-
-
 def _compact(names: Sequence[str]) -> str:
     """A list of names in which consecutive numbers are shortened: df_5–9, df_15."""
     runs: list[list[str]] = []
-    for name in sorted(names, key=_natural):
+    # df_2 comes before df_10.
+    for name in sorted(names, key=lambda name: (name.rstrip("0123456789"), len(name), name)):
         stem, _, number = name.rpartition("_")
         last = runs[-1][-1] if runs else ""
         if number.isdigit() and last == f"{stem}_{int(number) - 1}":

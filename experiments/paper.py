@@ -48,14 +48,7 @@ def label(method: Method) -> str:
 
 
 class Column(NamedTuple):
-    """A column of the paper's tables; ``noise`` is None where it is not chosen.
-
-    Examples
-    --------
-    >>> from experiments.paper import COLUMNS
-    >>> len(COLUMNS), COLUMNS[0].noise, COLUMNS[0].name, COLUMNS[-1].label
-    (26, 0.2, '2D', 'sentiment polarity')
-    """
+    """A column of the paper's tables; ``noise`` is None where it is not chosen."""
 
     group: str
     name: str

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
 from experiments import data
-from experiments.paper import DIMENSIONS, NOISES
+from experiments.paper import DIMENSIONS, GENRES, NOISES
 from polyfid.datasets import make_cokriging
 
 Array = NDArray[np.float64]
@@ -59,6 +59,11 @@ class Split:
     def fidelity(self) -> Labels:
         """Level of the training rows: 0 cheap, 1 trusted."""
         return np.repeat([0, 1], [len(self.y_cheap), len(self.y_trusted)])
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The numbers of training rows, for the row of a cell."""
+        return {"n_trusted": len(self.y_trusted), "n_cheap": len(self.y_cheap)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,59 +117,30 @@ class Labelled:
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """One classification problem: where its rows come from and how many are drawn.
+    """One classification problem: what it is called and where its rows come from.
 
-    Small and picklable; the data are read when they are needed, once per process. A kind of problem
-    is a frozen subclass with `load`.
-
-    Attributes
-    ----------
-    noise : float or None
-        Nominal share of wrong cheap labels, where it was chosen.
-    data_home : str or None
-        The data directory, as in `experiments.data`.
-    experiment : str
-        The group of the paper it belongs to: "artificial", "pmlb" or "crowd".
-    runs : int
-        Number of splits.
-
-    Examples
-    --------
-    >>> from experiments.problems import Simulated
-    >>> problem = Simulated(number=0, noise=0.2)
-    >>> problem.name, problem.column
-    ('made_0', '2D')
-    >>> split = problem.split(seed=0)
-    >>> split.X_cheap.shape, split.X_trusted.shape, split.X_test.shape
-    ((225, 2), (75, 2), (2500, 2))
+    Small and picklable; the data are read when they are needed, once per process.
     """
 
-    noise: float | None = None
-    data_home: str | None = None
-    experiment: ClassVar[str] = ""
-    runs: ClassVar[int] = 3
-
-    @property
-    def name(self) -> str:
-        raise NotImplementedError
-
-    @property
-    def column(self) -> str:
-        """The column of the paper's tables it belongs to."""
-        return self.name
-
-    def load(self) -> Labelled:
-        """All rows with their labels."""
-        raise NotImplementedError
-
-    def n_test(self, n: int) -> int:
-        """How many of n rows are test rows."""
-        return n - N_CHEAP - 1
+    experiment: str = ""  # the group of the paper it belongs to: "artificial", "pmlb" or "crowd"
+    column: str = ""  # of the paper's tables
+    name: str
+    noise: float | None = None  # nominal share of wrong cheap labels, where it was chosen
+    runs: int = 3  # number of splits
+    load: Callable[..., Labelled]  # a function of a module, called with args
+    args: tuple[Any, ...] = ()
 
     def split(self, seed: int, n_cheap: int = N_CHEAP, n_trusted: int = N_TRUSTED) -> Split:
         """The rows of one draw."""
-        rows = _load(self)
-        return rows.draw(seed, self.n_test(len(rows.X)), n_cheap, n_trusted)
+        rows = _load(self.load, self.args)
+        n = len(rows.X)
+        n_test = n // 2 if self.experiment == "artificial" else n - N_CHEAP - 1
+        return rows.draw(seed, n_test, n_cheap, n_trusted)
+
+
+@functools.cache
+def _load(load: Callable[..., Labelled], args: tuple[Any, ...]) -> Labelled:
+    return load(*args)
 
 
 def usable_seeds(
@@ -174,12 +150,6 @@ def usable_seeds(
 
     As in the paper's published code the seed of run k is k plus the number of draws so far,
     accepted or not: 0, 2, 4 and so on while none is rejected. A seed must serve all the problems.
-
-    Examples
-    --------
-    >>> from experiments.problems import Simulated, usable_seeds
-    >>> usable_seeds([Simulated(number=1, noise=0.2)], runs=2)
-    [0, 2]
     """
     seeds: list[int] = []
     for tried in range(MAX_DRAWS):
@@ -196,116 +166,80 @@ def usable_seeds(
     )
 
 
-@functools.cache
-def _load(problem: Problem) -> Labelled:
-    return problem.load()
-
-
 # Files that several problems share are read once.
 _artificial = functools.cache(data.load_artificial)
 _pmlb = functools.cache(data.load_pmlb)
 _music = functools.cache(data.load_music_genre)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Artificial(Problem):
+def artificial_set(number: int, noise: float, data_home: str | None = None) -> Problem:
     """One of the paper's 40 artificial sets, ten for each number of features."""
-
-    number: int
-    experiment: ClassVar[str] = "artificial"
-
-    @property
-    def name(self) -> str:
-        return f"df_{self.number}"
-
-    @property
-    def column(self) -> str:
-        return f"{DIMENSIONS[self.number // 10]}D"
-
-    def n_test(self, n: int) -> int:
-        return n // 2
-
-    def load(self) -> Labelled:
-        rows = _artificial(self.number, data_home=self.data_home)
-        return Labelled(rows.data, rows.noisy[self.noise], rows.target, rows.target)
+    return _numbered(f"df_{number}", number, noise, _artificial_rows, data_home)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Simulated(Artificial):
+def made_set(number: int, noise: float, data_home: str | None = None) -> Problem:
     """A set made by the paper's recipe where its own are missing; 5000 rows, numbered alike."""
-
-    @property
-    def name(self) -> str:
-        return f"made_{self.number}"
-
-    def load(self) -> Labelled:
-        rows = make_cokriging(
-            2500,
-            2500,
-            DIMENSIONS[self.number // 10],
-            noise=self.noise or 0.0,
-            random_state=self.number,
-        )
-        cheap, trusted = (rows.latent > 0.0).astype(np.intp).T
-        return Labelled(rows.data, cheap, trusted, trusted)
+    return _numbered(f"made_{number}", number, noise, _made_rows, data_home)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Pmlb(Problem):
+def _numbered(name: str, number: int, noise: float, load: Any, data_home: str | None) -> Problem:
+    column, args = f"{DIMENSIONS[number // 10]}D", (number, noise, data_home)
+    return Problem(
+        experiment="artificial", column=column, name=name, noise=noise, load=load, args=args
+    )
+
+
+def _artificial_rows(number: int, noise: float, data_home: str | None) -> Labelled:
+    rows = _artificial(number, data_home=data_home)
+    return Labelled(rows.data, rows.noisy[noise], rows.target, rows.target)
+
+
+def _made_rows(number: int, noise: float, data_home: str | None) -> Labelled:
+    del data_home
+    d = DIMENSIONS[number // 10]
+    rows = make_cokriging(2500, 2500, d, noise=noise, random_state=number)
+    cheap, trusted = (rows.latent > 0.0).astype(np.intp).T
+    return Labelled(rows.data, cheap, trusted, trusted)
+
+
+def pmlb_set(name: str, noise: float, data_home: str | None = None) -> Problem:
     """A binary task from the Penn Machine Learning Benchmarks; cheap labels are flipped at random.
 
     The flipped rows depend on the set and the noise, not on the split.
     """
-
-    set: str
-    experiment: ClassVar[str] = "pmlb"
-    runs: ClassVar[int] = 10
-
-    @property
-    def name(self) -> str:
-        return self.set
-
-    def load(self) -> Labelled:
-        rows = _pmlb(self.set, data_home=self.data_home)
-        flips = np.random.RandomState(0).rand(len(rows.target)) < (self.noise or 0.0)
-        return Labelled(rows.data, (rows.target + flips) % 2, rows.target, rows.target)
+    args = name, noise, data_home
+    about: Any = {"experiment": "pmlb", "column": name, "name": name, "runs": 10}
+    return Problem(**about, noise=noise, load=_pmlb_rows, args=args)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Music(Problem):
+def _pmlb_rows(name: str, noise: float, data_home: str | None) -> Labelled:
+    rows = _pmlb(name, data_home=data_home)
+    flips = np.random.RandomState(0).rand(len(rows.target)) < noise
+    return Labelled(rows.data, (rows.target + flips) % 2, rows.target, rows.target)
+
+
+def music(genre: str, data_home: str | None = None) -> Problem:
     """One genre of songs against all others; the crowd was asked for the genre.
 
     The majority vote is trusted and a single answer is cheap; both are taken among all genres.
     """
-
-    genre: str
-    experiment: ClassVar[str] = "crowd"
-
-    @property
-    def name(self) -> str:
-        return f"music_genre:{self.genre}"
-
-    @property
-    def column(self) -> str:
-        return "music_genre"
-
-    def load(self) -> Labelled:
-        return vote(_music(data_home=self.data_home), self.genre)
+    about: Any = {"experiment": "crowd", "column": "music_genre", "name": f"music_genre:{genre}"}
+    return Problem(**about, load=_music_rows, args=(genre, data_home))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sentiment(Problem):
-    """Sentences that the crowd calls positive or negative; labels as in `Music`."""
+def _music_rows(genre: str, data_home: str | None) -> Labelled:
+    return vote(_music(data_home=data_home), genre)
 
-    experiment: ClassVar[str] = "crowd"
-    runs: ClassVar[int] = 15
 
-    @property
-    def name(self) -> str:
-        return "sentiment_polarity"
+def sentiment(data_home: str | None = None) -> Problem:
+    """Sentences that the crowd calls positive or negative; labels as in `music`."""
+    about: Any = {"experiment": "crowd", "runs": 15}
+    about |= dict.fromkeys(("column", "name"), "sentiment_polarity")
+    return Problem(**about, load=_sentiment_rows, args=(data_home,))
 
-    def load(self) -> Labelled:
-        return vote(data.load_sentiment_polarity(data_home=self.data_home), 1)
+
+def _sentiment_rows(data_home: str | None) -> Labelled:
+    return vote(data.load_sentiment_polarity(data_home=data_home), 1)
 
 
 def vote(rows: Bunch, positive: str | int) -> Labelled:
@@ -334,47 +268,41 @@ def vote(rows: Bunch, positive: str | int) -> Labelled:
     return Labelled(rows.data, cheap, trusted, true, answers, drawn)
 
 
-def artificial(data_home: str | None = None, *, quick: bool = False) -> list[Problem]:
-    """The artificial sets in the data directory, or made ones if it has none.
+def artificial_sets(
+    data_home: str | None, noises: Sequence[float] = NOISES
+) -> dict[int, list[Problem]]:
+    """Each artificial set in the data directory at some noises, or made ones if it has none."""
+    numbers, make = data.available_artificial(data_home), artificial_set
+    if not numbers:
+        numbers, make = [10 * tens + i for tens in range(4) for i in range(5)], made_set
+    return {number: [make(number, noise, data_home) for noise in noises] for number in numbers}
 
-    Examples
-    --------
-    >>> import tempfile
-    >>> from experiments.problems import artificial
-    >>> with tempfile.TemporaryDirectory() as empty:
-    ...     [problem.name for problem in artificial(empty, quick=True)][:3]
-    ['made_0', 'made_0', 'made_10']
-    """
-    numbers = data.available_artificial(data_home)
-    kind: type[Artificial] = Artificial if numbers else Simulated
-    numbers = numbers or [10 * tens + i for tens in range(4) for i in range(5)]
+
+def artificial(data_home: str | None = None, *, quick: bool = False) -> list[Problem]:
+    """The artificial sets; the first of each number of features for a quick run."""
+    sets = artificial_sets(data_home)
     if quick:
-        numbers = list({number // 10: number for number in reversed(numbers)}.values())[::-1]
-    return [kind(number=n, noise=c, data_home=data_home) for n in numbers for c in NOISES]
+        first = {number // 10: number for number in sorted(sets, reverse=True)}
+        sets = {number: sets[number] for number in sorted(first.values())}
+    return [problem for problems in sets.values() for problem in problems]
 
 
 def pmlb(data_home: str | None = None, *, quick: bool = False) -> list[Problem]:
     """The eight PMLB tasks, as far as they can be read or downloaded."""
     names = QUICK_PMLB if quick else tuple(data.PMLB)
-    sets = [name for name in names if _exists(Pmlb(set=name, noise=0.2, data_home=data_home))]
-    return [Pmlb(set=name, noise=c, data_home=data_home) for name in sets for c in NOISES]
+    sets = [name for name in names if _exists(pmlb_set(name, 0.2, data_home))]
+    return [pmlb_set(name, noise, data_home) for name in sets for noise in NOISES]
 
 
 def crowd(data_home: str | None = None, *, quick: bool = False) -> list[Problem]:
     """The genres of songs and the sentences, as far as they can be read or downloaded."""
-    tasks: list[Problem] = []
-    try:
-        genres = np.unique(_music(data_home=data_home).target).tolist()
-        tasks += [Music(genre=g, data_home=data_home) for g in genres[: 1 if quick else None]]
-    except data.DatasetNotFound:
-        pass
-    sentences = Sentiment(data_home=data_home)
-    return [*tasks, sentences] if _exists(sentences) else tasks
+    genres = [music(genre, data_home) for genre in GENRES[: 1 if quick else None]]
+    return [task for task in (*genres, sentiment(data_home)) if _exists(task)]
 
 
 def _exists(problem: Problem) -> bool:
     try:
-        _load(problem)
+        _load(problem.load, problem.args)
     except data.DatasetNotFound:
         return False
     return True

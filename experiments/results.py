@@ -1,45 +1,131 @@
-"""Rows of results read back: means in the columns of the paper, and the best methods."""
+"""Rows of results read back: means in the columns of the paper, intervals, the best methods."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from os import PathLike
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
+from scipy.special import stdtrit
 
-from experiments.averages import Estimate, Mean, close_to_best, mean_of
 from experiments.cells import KEY, Row
-from experiments.paper import COLUMNS, GROUPS, METHODS, METRICS, Column, Method, Metric, published
+from experiments.paper import (
+    CLOSE,
+    COLUMNS,
+    GROUPS,
+    METHODS,
+    METRICS,
+    PAPER,
+    Column,
+    Method,
+    Metric,
+    published,
+)
 from experiments.run import RowFile
+
+T = TypeVar("T")
+
+LEVEL = 0.95  # of intervals
+ROUNDING = 0.0005  # the paper gives three decimals
+_EPS = 1e-9  # so that 0.71 counts as within 0.01 of 0.72
 
 _NUMBERS = (*(metric.name for metric in METRICS), "predict_seconds")
 _BLANK: Row = dict.fromkeys((*KEY, *_NUMBERS, "converged"))
 _BLANK |= dict.fromkeys(("column", "error", "versions"), "")
 
 
+class Estimate(NamedTuple):
+    """A mean and half of its 95 % interval, which is NaN if there are too few values."""
+
+    mean: float
+    half: float
+
+
+def mean_of(strata: Sequence[Sequence[float]], weights: Sequence[float] | None = None) -> Estimate:
+    r"""Weighted mean of the means of strata, and half of its interval.
+
+    The strata are fixed and only the values within them are random, so the variance is
+    :math:`\sum_s w_s^2 s_s^2 / n_s`, with Welch's and Satterthwaite's degrees of freedom. One
+    stratum gives the ordinary interval of Student's t. Weights are equal if none are given.
+    """
+    n = np.array([len(values) for values in strata])
+    w = np.full(len(n), 1.0 / len(n)) if weights is None else np.asarray(weights)
+    mean = float(w @ [np.mean(values) for values in strata])
+    if n.min() < 2:
+        return Estimate(mean, math.nan)
+    terms = w**2 * [np.var(values, ddof=1) for values in strata] / n
+    variance = terms.sum()
+    if variance == 0.0:
+        return Estimate(mean, 0.0)
+    freedom = variance**2 / (terms**2 / (n - 1)).sum()
+    return Estimate(mean, float(stdtrit(freedom, (1 + LEVEL) / 2) * np.sqrt(variance)))
+
+
+@dataclass(frozen=True)
+class Mean:
+    """The mean of a method in a column, in which each data set has the same weight."""
+
+    mean: float = math.nan
+    #: Half of the interval: over random splits if all data sets of the paper are included, over
+    #: data sets if only some are.
+    half: float = math.nan
+    #: The mean over the first splits of each set, as many as the paper has.
+    first: float = math.nan
+    #: How far from the mean the paper's figure may lie by chance: its own splits are random too.
+    reach: float = math.nan
+    n: int = 0  # splits that did not fail
+
+    @classmethod
+    def of(cls, values: Mapping[str, Sequence[float]], column: Column) -> Mean:
+        """The mean of the values of each data set, in the order of splits; NaN is a failure."""
+        finite = {p: [x for x in v if math.isfinite(x)] for p, v in values.items()}
+        strata = [v for v in finite.values() if v]
+        if not strata:
+            return cls()
+        mean, half = mean_of(strata)
+        # The same variance again, for the paper's own number of splits.
+        reach = half * math.sqrt(1.0 + fmean(map(len, strata)) / column.runs)
+        if not all(finite.get(problem) for problem in column.problems):
+            # Which sets are included changes the mean more than the splits do. The paper averages
+            # these sets and others, so its figure is no further off than the mean of all sets.
+            half = reach = mean_of([[fmean(v) for v in strata]]).half
+        first = fmean(fmean(v[: column.runs]) for v in strata)
+        return cls(mean, half, first, reach, sum(map(len, strata)))
+
+    def compare(self, paper: float) -> str:
+        """Where the paper's figure lies: "within" the interval, "near" it, "off", or "" if unknown.
+
+        "Near" is outside the interval, but not further than `reach`.
+        """
+        if math.isnan(self.half) or math.isnan(paper):
+            return ""
+        distance = abs(self.mean - paper) - ROUNDING - _EPS
+        if distance <= self.half:
+            return "within"
+        return "near" if distance <= self.reach else "off"
+
+
+def close_to_best(values: Mapping[T, float], sign: int) -> set[T]:
+    """The keys whose value is the best, or within 0.01 of it."""
+    finite = {key: sign * value for key, value in values.items() if math.isfinite(value)}
+    best = max(finite.values(), default=0.0)
+    return {key for key, value in finite.items() if value >= best - CLOSE - _EPS}
+
+
+def paper_best(column: Column) -> set[Method]:
+    """The methods that are best or within 0.01 of it by the paper's own figures."""
+    return close_to_best({m: v for (where, m), v in PAPER.items() if where == column}, sign=1)
+
+
 @dataclass(frozen=True, eq=False)
 class Results:
-    """All rows of a directory, and what follows from them.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from experiments.results import Results
-    >>> from experiments.run import RowFile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     what = {"experiment": "pmlb", "column": "splice", "problem": "splice", "noise": 0.2}
-    ...     row = {**what, "method": "gpc", "mode": "trusted", "seed": 0, "roc_auc": 0.9}
-    ...     RowFile(folder).append(row)
-    ...     results = Results.read(folder)
-    >>> [(str(column), len(means)) for column, means in results.means("roc_auc").items()]
-    [('splice, noise 0.2', 1)]
-    """
+    """All rows of a directory, and what follows from them."""
 
     rows: pd.DataFrame
 
@@ -108,8 +194,7 @@ class Results:
     def mean_over(self, columns: Iterable[Column], method: Method, metric: str) -> float:
         """The mean over columns, NaN for a method that does not have all of them."""
         means = self.means(metric)
-        values = [means[c][method].mean if method in means[c] else math.nan for c in columns]
-        return fmean(values) if values else math.nan
+        return fmean([means[c].get(method, Mean()).mean for c in columns])
 
     def best(self, metric: Metric, *, ours: bool = True) -> dict[Column, set[Method]]:
         """The methods that are best or within 0.01 of it; without polyfid if not ``ours``."""
@@ -157,18 +242,17 @@ class Results:
             for method in self.methods
             if method in means[column]
         ]
-        return [(*cell, verdict) for cell in cells if (verdict := cell[2].compare(cell[3]))]
+        return [(*cell, cell[2].compare(cell[3])) for cell in cells if cell[2].n and cell[3] > 0]
 
+    def budget_means(self) -> pd.DataFrame:
+        """Mean ROC AUC of the budget experiment by method, noise, cost and share.
 
-def budget_means(results: Results) -> pd.DataFrame:
-    """Mean ROC AUC of the budget experiment by method, noise, cost and share.
-
-    Trusted rows alone (share 1) have neither noise nor cost and are repeated for each.
-    """
-    names = ["method", "noise", "cost", "share"]
-    rows = results.of("budget")[[*names, "roc_auc"]]
-    alone = rows["share"] == 1.0
-    where = rows.loc[~alone, names[:-1]].drop_duplicates()
-    ends = rows[alone].drop(columns=["noise", "cost"]).merge(where, on="method")
-    every = pd.concat([rows[~alone], ends[[*names, "roc_auc"]]], ignore_index=True)
-    return every.groupby(names)["roc_auc"].mean().reset_index()
+        Trusted rows alone (share 1) have neither noise nor cost and are repeated for each.
+        """
+        names = ["method", "noise", "cost", "share"]
+        rows = self.of("budget")[[*names, "roc_auc"]]
+        alone = rows["share"] == 1.0
+        where = rows.loc[~alone, names[:-1]].drop_duplicates()
+        ends = rows[alone].drop(columns=["noise", "cost"]).merge(where, on="method")
+        every = pd.concat([rows[~alone], ends[[*names, "roc_auc"]]], ignore_index=True)
+        return every.groupby(names)["roc_auc"].mean().reset_index()

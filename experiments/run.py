@@ -29,18 +29,8 @@ PATIENCE = 2.0  # seconds that a worker process may outlive the process that sta
 class RowFile:
     """The rows in ``rows.jsonl`` of a directory, one line of JSON per row.
 
-    A row is written as soon as its cell is finished, so an interrupted run loses nothing. A last
-    line that was cut short is removed when the file is opened. Of lines with the same key the last
-    one counts: a failed cell that was run again has two.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from experiments.run import RowFile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     RowFile(folder).append({"experiment": "pmlb", "problem": "splice", "roc_auc": 0.9})
-    ...     len(RowFile(folder).rows)
-    1
+    A last line that was cut short is removed when the file is opened. Of lines with the same key
+    the last one counts: a failed cell that was run again has two.
     """
 
     def __init__(self, directory: str | PathLike[str]) -> None:
@@ -60,21 +50,23 @@ class RowFile:
                     f"line {number} of {self.path} is not a row of results; name another directory "
                     "with --out"
                 ) from None
-            self.rows.pop(key_of(row), None)
-            self.rows[key_of(row)] = row
+            self._set(row)
         if len(whole) < len(text):
             os.truncate(self.path, len(whole))
 
     def append(self, row: Row) -> None:
         """Write a row."""
-        self.rows.pop(key_of(row), None)
-        self.rows[key_of(row)] = row
+        self._set(row)
+        text = json.dumps(_plain(row), ensure_ascii=False, allow_nan=False)
         with self.path.open("ab") as file:
-            file.write(
-                json.dumps(_plain(row), ensure_ascii=False, allow_nan=False).encode() + b"\n"
-            )
+            file.write(text.encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())
+
+    def _set(self, row: Row) -> None:
+        """A row takes the place of an earlier one with its key, and comes last."""
+        self.rows.pop(key_of(row), None)
+        self.rows[key_of(row)] = row
 
 
 def _plain(value: Any) -> Any:
@@ -117,31 +109,10 @@ def run(
 ) -> RunSummary:
     """Compute the cells that have no row in ``out`` yet, and append each row when it is finished.
 
-    Parameters
-    ----------
-    cells : iterable of Cell
-        In the order to run them; of cells with the same key the first is run.
-    out : path
-        The directory of ``rows.jsonl``.
-    jobs : int, optional
-        Worker processes, each with one thread for linear algebra; 1 is this process. Default: as
-        joblib is configured, so that ``joblib.parallel_config(backend="dask")`` uses a cluster.
-    retry_failed : bool, default=False
-        Run cells again whose row has an error.
-    progress : callable, optional
-        Called with a `Step` after each cell.
-
-    Returns
-    -------
-    RunSummary
-
-    Examples
-    --------
-    >>> from experiments.run import run
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     run([], folder)
-    RunSummary(computed=0, kept=0, failed=0)
+    Of cells with the same key the first is run. ``jobs`` is the number of worker processes, each
+    with one thread for linear algebra; 1 is this process. Without it joblib's configuration
+    decides, so that ``joblib.parallel_config(backend="dask")`` uses a cluster. ``retry_failed``
+    runs cells again whose row has an error; ``progress`` is called with a `Step` after each cell.
     """
     if jobs is not None and jobs < 1:
         raise ValueError(f"jobs must be a number of processes from 1; got {jobs!r}")

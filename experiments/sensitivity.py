@@ -10,7 +10,7 @@ import numpy as np
 
 from experiments import problems
 from experiments.cells import Cell, Row, scores
-from experiments.methods import RESTARTS, SplitCell
+from experiments.methods import SplitCell, paper_model
 from experiments.problems import usable_seeds
 from polyfid import MultiFidelityClassifier
 from polyfid.kernels import RBF, Constant, Kernel
@@ -23,14 +23,7 @@ LENGTH_SCALES = np.geomspace(0.1, 10.0, 25)
 
 
 class Hyper(NamedTuple):
-    """Hyper-parameters of the paper's model: k(x, z) = exp(s) exp(-|x - z|^2 / (2 sigma^2)).
-
-    Examples
-    --------
-    >>> from experiments.sensitivity import Hyper
-    >>> Hyper(0.5, 0.0, 1.0, -2.0, 3.0).kernels[0]
-    Constant(value=1) * RBF(length_scale=1)
-    """
+    """Hyper-parameters of the paper's model: k(x, z) = exp(s) exp(-|x - z|^2 / (2 sigma^2))."""
 
     rho: float
     log_scale_low: float
@@ -55,32 +48,19 @@ class Hyper(NamedTuple):
         ]
 
 
-class Point(NamedTuple):
-    """A point of a grid: the panel it is in, its coordinates there, all hyper-parameters."""
-
-    panel: str
-    at: dict[str, float]
-    hyper: Hyper
-
-
-def grid(fitted: Hyper) -> Iterator[Point]:
+def grid(fitted: Hyper) -> Iterator[tuple[Row, Hyper]]:
     """Points that vary rho alone, then each kernel's pair; the rest stays as fitted.
 
-    Examples
-    --------
-    >>> from experiments.sensitivity import Hyper, grid
-    >>> first = next(grid(Hyper(0.5, 0.0, 1.0, -2.0, 3.0)))
-    >>> first.panel, first.at, first.hyper.length_scale_delta
-    ('rho', {'rho': -2.0}, 3.0)
+    A point is its panel with its coordinates there, and all hyper-parameters.
     """
     for rho in RHOS.tolist():
-        yield Point("rho", {"rho": rho}, fitted._replace(rho=rho))
+        yield {"panel": "rho", "rho": rho}, fitted._replace(rho=rho)
     for panel in ("low", "delta"):
         for s in LOG_SCALES.tolist():
             for sigma in LENGTH_SCALES.tolist():
                 pair = {f"log_scale_{panel}": s, f"length_scale_{panel}": sigma}
-                at = {"log_scale": s, "length_scale": sigma}
-                yield Point(panel, at, fitted._replace(**pair))
+                at = {"panel": panel, "log_scale": s, "length_scale": sigma}
+                yield at, fitted._replace(**pair)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,21 +73,20 @@ class SensitivityCell(SplitCell):
 
     def compute(self) -> Row:
         """The figures of the tuned model, its hyper-parameters, and the ``points`` of the grids."""
-        split = self.source.split(self.seed, self.n_cheap, self.n_trusted)
+        split = self.split
         rows = split.X, split.y, split.fidelity
-        tuned = MultiFidelityClassifier.paper(n_restarts=RESTARTS, random_state=self.seed)
-        fitted = Hyper.of(tuned.fit(*rows))
+        tuned = paper_model(self.seed).fit(*rows)
+        fitted = Hyper.of(tuned)
         points = []
-        for point in grid(fitted):
+        for at, hyper in grid(fitted):
             model = MultiFidelityClassifier(
-                point.hyper.kernels, rho=point.hyper.rho, prior=None, optimizer=None
+                hyper.kernels, rho=hyper.rho, prior=None, optimizer=None
             ).fit(*rows)
             auc = scores(split.y_test, model.predict_proba(split.X_test)[:, 1])["roc_auc"]
-            points.append({"panel": point.panel, **point.at, "roc_auc": auc})
+            points.append({**at, "roc_auc": auc})
         return {
             **scores(split.y_test, tuned.predict_proba(split.X_test)[:, 1]),
-            "n_trusted": len(split.y_trusted),
-            "n_cheap": len(split.y_cheap),
+            **split.sizes,
             "evidence": tuned.log_marginal_likelihood_value_,
             "converged": tuned.converged_,
             "fitted": fitted._asdict(),
@@ -119,26 +98,13 @@ def cells(data_home: str | None, runs: int | None, quick: bool) -> list[Cell]:
     """One cell for low and one for high noise, on the first split of one artificial set.
 
     Each is one figure of one model, whatever ``runs`` and ``quick``.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from experiments.sensitivity import cells
-    >>> with tempfile.TemporaryDirectory() as empty:
-    ...     [(cell.problem, cell.noise) for cell in cells(empty, None, False)]
-    [('made_10', 0.2), ('made_10', 0.4)]
     """
     del runs, quick
     sets = problems.artificial(data_home)
     name = next((s.name for s in sets if s.column == COLUMN), sets[0].name)
+    about = {"experiment": "sensitivity", "method": "mfgpc", "mode": "multi"}
     return [
-        SensitivityCell.of(
-            source,
-            experiment="sensitivity",
-            method="mfgpc",
-            mode="multi",
-            seed=usable_seeds([source], 1)[0],
-        )
+        SensitivityCell.of(source, **about, seed=usable_seeds([source], 1)[0])
         for source in sets
         if source.name == name
     ]

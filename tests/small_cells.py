@@ -45,14 +45,15 @@ class Killed(Small):
 
 
 class Threads(Small):
-    """Gives in ``n_cheap`` how many threads linear algebra may have."""
+    """Gives its process, and in ``n_cheap`` how many threads linear algebra may have."""
 
     def compute(self):
         import numpy as np
         from threadpoolctl import threadpool_info
 
         np.ones((50, 50)) @ np.ones((50, 50))
-        return {"n_cheap": max(pool["num_threads"] for pool in threadpool_info())}
+        n = max(pool["num_threads"] for pool in threadpool_info())
+        return {"n_cheap": n, "process": os.getpid()}
 
 
 class Slow(Small):

@@ -5,6 +5,7 @@ Drawing reads rows only and changes no global state: neither pyplot nor a backen
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -12,13 +13,13 @@ from typing import NamedTuple
 
 from matplotlib.figure import Figure
 
-from experiments.figures import groups, studies
-from experiments.figures.studies import sensitivity_noises
+from experiments.figures import charts
+from experiments.figures.charts import sensitivity_noises
 from experiments.figures.style import inline, save, styled
-from experiments.paper import CLOSE
+from experiments.paper import CLOSE, NOISES
 from experiments.results import Results
 
-__all__ = ["FIGURES", "Drawing", "Picture", "draw", "sensitivity_noises"]
+__all__ = ["FIGURES", "Drawing", "draw", "sensitivity_noises"]
 
 
 class Drawing(NamedTuple):
@@ -29,14 +30,6 @@ class Drawing(NamedTuple):
     title: str
     caption: str
     make: Callable[[Results], Figure | None]
-
-
-class Picture(NamedTuple):
-    """A figure that was drawn: its name, its Markdown, and its SVG for the page."""
-
-    name: str
-    markdown: str
-    svg: str
 
 
 _DOTS = (
@@ -66,71 +59,49 @@ _MCMC = (
     "and by an approximation (vertical), with the same hyper-parameters."
 )
 
-_artificial = partial(groups.dots, group="artificial")
-_crowd = partial(groups.dots, group="crowd")
-_low_noise = partial(studies.sensitivity, case="low")
-_high_noise = partial(studies.sensitivity, case="high")
-_shares = "ROC AUC by share of the budget, one line per"
 
+def _group(section: str, sets: str, noise: float | None = None) -> Drawing:
+    name, title = f"{section}_roc_auc", f"ROC AUC on the {sets}"
+    if noise is not None:
+        name, title = f"{name}_{noise}", f"{title}, noise {noise}"
+    return Drawing(name, section, title, _DOTS, partial(charts.dots, group=section, noise=noise))
+
+
+def _budget(panel: str, line: str, lines: str) -> Drawing:
+    title = f"ROC AUC by share of the budget, one line per {lines}"
+    make = partial(charts.budget, panel=panel, line=line)
+    return Drawing(f"budget_by_{line}", "budget", title, _BUDGET, make)
+
+
+def _sensitivity(case: str) -> Drawing:
+    title = f"Sensitivity to hyper-parameters, {case} noise"
+    make = partial(charts.sensitivity, case=case)
+    return Drawing(f"sensitivity_{case}", "sensitivity", title, _SENSITIVITY, make)
+
+
+_mcmc_title = "Probabilities by approximate inference and by MCMC"
 FIGURES = (
-    Drawing("agreement", "summary", "Our ROC AUC minus the paper's", _AGREEMENT, groups.agreement),
-    Drawing(
-        "artificial_roc_auc", "artificial", "ROC AUC on the artificial sets", _DOTS, _artificial
-    ),
-    *(
-        Drawing(
-            f"pmlb_roc_auc_{noise}",
-            "pmlb",
-            f"ROC AUC on the PMLB tasks, noise {noise}",
-            _DOTS,
-            partial(groups.dots, group="pmlb", noise=noise),
-        )
-        for noise in (0.2, 0.4)
-    ),
-    Drawing("crowd_roc_auc", "crowd", "ROC AUC on the crowdsourced sets", _DOTS, _crowd),
-    Drawing("profiles", "profiles", "ROC AUC profiles", _PROFILES, groups.profiles),
-    Drawing(
-        "mcmc_scatter",
-        "mcmc",
-        "Probabilities by approximate inference and by MCMC",
-        _MCMC,
-        studies.mcmc_scatter,
-    ),
-    Drawing(
-        "budget_by_cost",
-        "budget",
-        f"{_shares} cost of a cheap row",
-        _BUDGET,
-        partial(studies.budget, panel="noise", line="cost"),
-    ),
-    Drawing(
-        "budget_by_noise",
-        "budget",
-        f"{_shares} noise",
-        _BUDGET,
-        partial(studies.budget, panel="cost", line="noise"),
-    ),
-    Drawing(
-        "sensitivity_low",
-        "sensitivity",
-        "Sensitivity to hyper-parameters, low noise",
-        _SENSITIVITY,
-        _low_noise,
-    ),
-    Drawing(
-        "sensitivity_high",
-        "sensitivity",
-        "Sensitivity to hyper-parameters, high noise",
-        _SENSITIVITY,
-        _high_noise,
-    ),
+    Drawing("agreement", "summary", "Our ROC AUC minus the paper's", _AGREEMENT, charts.agreement),
+    _group("artificial", "artificial sets"),
+    *(_group("pmlb", "PMLB tasks", noise) for noise in NOISES),
+    _group("crowd", "crowdsourced sets"),
+    Drawing("profiles", "profiles", "ROC AUC profiles", _PROFILES, charts.profiles),
+    Drawing("mcmc_scatter", "mcmc", _mcmc_title, _MCMC, charts.mcmc_scatter),
+    _budget("noise", "cost", "cost of a cheap row"),
+    _budget("cost", "noise", "noise"),
+    _sensitivity("low"),
+    _sensitivity("high"),
 )
 
 
-def draw(results: Results, folder: Path) -> dict[str, list[Picture]]:
-    """Draw the figures that have rows into a folder; returns the pictures of each section."""
+def draw(results: Results, folder: Path) -> tuple[defaultdict[str, list[str]], dict[str, str]]:
+    """Draw the figures that have rows into a folder.
+
+    Returns the Markdown of the figures of each section, and the SVG of each figure for the page.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    pictures: dict[str, list[Picture]] = {}
+    blocks: defaultdict[str, list[str]] = defaultdict(list)
+    svgs = {}
     for name, section, title, caption, make in FIGURES:
         with styled(name):
             figure = make(results)
@@ -138,7 +109,6 @@ def draw(results: Results, folder: Path) -> dict[str, list[Picture]]:
                 for kind in ("png", "svg"):  # drawn from earlier rows
                     (folder / f"{name}.{kind}").unlink(missing_ok=True)
                 continue
-            svg = inline(save(figure, folder, name), name, title)
-        markdown = f"![{title}](figures/{name}.png)\n\n*{title}.* {caption}"
-        pictures.setdefault(section, []).append(Picture(name, markdown, svg))
-    return pictures
+            svgs[name] = inline(save(figure, folder, name), name, title)
+        blocks[section].append(f"![{title}](figures/{name}.png)\n\n*{title}.* {caption}")
+    return blocks, svgs

@@ -39,6 +39,13 @@ MARKERS = {"gpc": "o", "logit": "s", "xgb": "^", "hetmogp": "D", "gp-ma": "v"}
 
 WIDTH = 7.2  # inches; the full width of a column of text
 
+_TICKS: dict[str, Any] = {
+    "color": MUTED,
+    "labelcolor": INK,
+    "labelsize": 7.0,
+    "major.size": 2.5,
+    "major.width": 0.6,
+}
 _RC: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 8.0,
@@ -59,17 +66,7 @@ _RC: dict[Any, Any] = {
     "grid.color": GRID,
     "grid.linewidth": 0.5,
     "text.color": INK,
-    **{
-        f"{axis}tick.{name}": value
-        for axis in "xy"
-        for name, value in {
-            "color": MUTED,
-            "labelcolor": INK,
-            "labelsize": 7.0,
-            "major.size": 2.5,
-            "major.width": 0.6,
-        }.items()
-    },
+    **{f"{axis}tick.{name}": value for axis in "xy" for name, value in _TICKS.items()},
     "lines.linewidth": 1.3,
     "lines.markersize": 3.5,
     "legend.frameon": False,
@@ -102,15 +99,9 @@ def legend_below(
     figure: Figure, handles: Mapping[str, Artist], n: int, *, handlelength: float = 3.2
 ) -> None:
     """A legend below all panels, in ``n`` columns."""
-    figure.legend(
-        list(handles.values()),
-        list(handles),
-        loc="outside lower center",
-        ncols=n,
-        handlelength=handlelength,
-        columnspacing=1.6,
-        labelspacing=0.35,
-    )
+    how: Any = {"loc": "outside lower center", "ncols": n, "handlelength": handlelength}
+    how |= {"columnspacing": 1.6, "labelspacing": 0.35}
+    figure.legend(list(handles.values()), list(handles), **how)
 
 
 def save(figure: Figure, folder: Path, name: str) -> str:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["make_cokriging", "make_welding"]
 
+Waves = NDArray[np.float32]
+
 WAVES = 1024  # cosines that add up to a sample of a Gaussian process
 BLOCK = 2048  # rows at a time
 N_ADJUST = 20_000  # points on which ρ is adjusted
@@ -85,17 +87,12 @@ def make_cokriging(
 
     Notes
     -----
-    A process is a sum of `WAVES` cosine waves of random frequency, phase and amplitude [1]_. Mean
-    and covariance are those of the Gaussian process, and so is the distribution at each single
-    point; joint distributions approach it as the number of waves grows. Time is linear in the
-    number of rows, and memory hardly exceeds that of the result.
+    A process is a sum of `WAVES` cosine waves of random frequency, phase and amplitude (Rahimi and
+    Recht, "Random features for large-scale kernel machines", 2007). Mean and covariance are those
+    of the Gaussian process; joint distributions approach it as the number of waves grows.
 
     ρ is negative where even independent functions agree too often. With an even number of steps
     between levels that does not help, and a warning gives the share that was reached.
-
-    References
-    ----------
-    .. [1] Rahimi and Recht, "Random features for large-scale kernel machines", 2007.
 
     Examples
     --------
@@ -104,14 +101,10 @@ def make_cokriging(
     >>> made.data.shape, made.latent.shape, round(made.noise, 1)
     ((2100, 5), (2100, 2), 0.3)
     """
-    for name, value, least in (
-        ("n_low", n_low, 0),
-        ("n_high", n_high, 0),
-        ("n_test", n_test, 0),
-        ("n_features", n_features, 1),
-        ("levels", levels, 1),
-    ):
-        check_scalar(value, name, Integral, min_val=least)
+    for name, number in {"n_low": n_low, "n_high": n_high, "n_test": n_test}.items():
+        check_scalar(number, name, Integral, min_val=0)
+    for name, number in {"n_features": n_features, "levels": levels}.items():
+        check_scalar(number, name, Integral, min_val=1)
     check_scalar(noise, "noise", Real, min_val=0.0, max_val=0.5)
     if labels not in ("sign", "sigmoid"):
         raise ValueError(f'labels must be "sign" or "sigmoid", got {labels!r}')
@@ -119,21 +112,19 @@ def make_cokriging(
     lengths = _one_per_level(length_scale, levels, "length_scale")
     scales = _one_per_level(scale, levels, "scale")
     rng = check_random_state(random_state)
-    processes = [_Waves.draw(rng, n_features, *of) for of in zip(lengths, scales, strict=True)]
+    processes = [_draw_waves(rng, n_features, *of) for of in zip(lengths, scales, strict=True)]
 
     def values(x: Array) -> Array:
-        return np.column_stack([process(x) for process in processes])
+        return np.column_stack([_add_waves(x, *waves) for waves in processes])
 
     rho = _find_rho(values(rng.uniform(size=(N_ADJUST, n_features))), noise)
-    sizes = [n_low] * (levels - 1) + [n_high]
-    x = rng.uniform(size=(sum(sizes), n_features))
-    x_test = rng.uniform(size=(n_test, n_features))
+    level = np.repeat(np.arange(levels), [n_low] * (levels - 1) + [n_high])
+    x, x_test = (rng.uniform(size=(n, n_features)) for n in (len(level), n_test))
     latent, latent_test = (_cokrige(values(rows), rho) for rows in (x, x_test))
-    level = np.repeat(np.arange(levels), sizes)
 
     def label(f: Array) -> NDArray[np.intp]:
-        sure = labels == "sign"
-        return (f > 0.0 if sure else rng.uniform(size=len(f)) < expit(f)).astype(np.intp)
+        positive = f > 0.0 if labels == "sign" else rng.uniform(size=len(f)) < expit(f)
+        return positive.astype(np.intp)
 
     made = Bunch(
         data=x,
@@ -151,34 +142,27 @@ def make_cokriging(
     return made
 
 
-class _Waves(NamedTuple):
-    """A sample of a Gaussian process: cosine waves of random frequency, phase and amplitude."""
+def _draw_waves(rng: np.random.RandomState, d: int, length: float, scale: float) -> list[Waves]:
+    """Frequencies, phases and amplitudes of a sample of a process with kernel scale·RBF(length)."""
+    # a cos + b sin with Gaussian a and b, at half the cosines: the amplitude is Rayleigh.
+    waves = (
+        rng.normal(scale=1.0 / length, size=(d, WAVES)),
+        rng.uniform(0.0, 2.0 * np.pi, WAVES),
+        rng.rayleigh(np.sqrt(scale / WAVES), WAVES),
+    )
+    return [numbers.astype(np.float32) for numbers in waves]
 
-    frequency: NDArray[np.float32]
-    phase: NDArray[np.float32]
-    amplitude: NDArray[np.float32]
 
-    @classmethod
-    def draw(cls, rng: np.random.RandomState, d: int, length: float, scale: float) -> _Waves:
-        """Waves of a process with kernel scale·RBF(length)."""
-        # a cos + b sin with Gaussian a and b, at half the cosines: the amplitude is Rayleigh.
-        parts = (
-            rng.normal(scale=1.0 / length, size=(d, WAVES)),
-            rng.uniform(0.0, 2.0 * np.pi, WAVES),
-            rng.rayleigh(np.sqrt(scale / WAVES), WAVES),
-        )
-        return cls(*(part.astype(np.float32) for part in parts))
-
-    def __call__(self, x: Array) -> Array:
-        """The values of the process at points (n, d)."""
-        f = np.empty(len(x))
-        # Cosines take nearly all of the time, and in single precision a tenth of it.
-        for start in range(0, len(x), BLOCK):
-            block = slice(start, start + BLOCK)
-            angle = x[block].astype(np.float32) @ self.frequency
-            angle += self.phase
-            f[block] = np.cos(angle, out=angle) @ self.amplitude
-        return f
+def _add_waves(x: Array, frequency: Waves, phase: Waves, amplitude: Waves) -> Array:
+    """The values of a process at points (n, d)."""
+    f = np.empty(len(x))
+    # Cosines take nearly all of the time, and in single precision a tenth of it.
+    for start in range(0, len(x), BLOCK):
+        block = slice(start, start + BLOCK)
+        angle = x[block].astype(np.float32) @ frequency
+        angle += phase
+        f[block] = np.cos(angle, out=angle) @ amplitude
+    return f
 
 
 def _one_per_level(value: ArrayLike, levels: int, what: str) -> Array:
@@ -201,7 +185,8 @@ def _cokrige(processes: Array, rho: float) -> Array:
 
 def _disagreement(latent: Array) -> float:
     """Share of rows where the first and the last level have different labels."""
-    return float(np.mean((latent[:, 0] > 0.0) != (latent[:, -1] > 0.0))) if len(latent) else 0.0
+    differ = (latent[:, 0] > 0.0) != (latent[:, -1] > 0.0)
+    return float(differ.mean()) if len(differ) else 0.0
 
 
 def _find_rho(processes: Array, noise: float) -> float:
@@ -215,12 +200,10 @@ def _find_rho(processes: Array, noise: float) -> float:
 
     # The share falls with ρ, from 1 if ρ to the power of steps can be negative, else from about ½.
     low, high = (-MAX_RHO if steps % 2 else 0.0), MAX_RHO
-    if excess(high) >= 0.0:
-        rho = high
-    elif excess(low) <= 0.0:
-        rho = low
-    else:
+    if excess(low) > 0.0 > excess(high):
         rho = brentq(excess, low, high, xtol=1e-6)
+    else:
+        rho = high if excess(high) >= 0.0 else low
     if abs(excess(rho)) > 0.005:
         warnings.warn(
             f"noise={noise:g} cannot be reached with these latent functions, only "
@@ -232,7 +215,7 @@ def _find_rho(processes: Array, noise: float) -> float:
 
 
 class Welding(NamedTuple):
-    """The tables of the demonstration: two labelled ones, new rows, and the truth about those."""
+    """Tables of a made-up welding process: two labelled ones, new rows, and their true labels."""
 
     simulation: pd.DataFrame
     experiment: pd.DataFrame
@@ -255,8 +238,7 @@ def make_welding(seed: int = 0) -> Welding:
     Returns
     -------
     Welding
-        Data frames ``simulation``, ``experiment`` and ``new``, and the labels ``truth`` of the new
-        rows.
+        Data frames ``simulation``, ``experiment``, ``new``, and ``truth``, the labels of the last.
 
     Examples
     --------
@@ -269,15 +251,15 @@ def make_welding(seed: int = 0) -> Welding:
     """
     rng = np.random.RandomState(seed)
     simulation = _settings(rng, N_SIMULATIONS, "sim")
-    depth = 1.0 + 0.1 * (simulation.thickness - 2.0)
     wrong = rng.uniform(size=N_SIMULATIONS) < SIMULATOR_ERROR
     experiment = _settings(rng, N_EXPERIMENTS, "exp")
     new = _settings(rng, N_NEW, "new")
+    depth = 1.0 + 0.1 * (simulation.thickness - 2.0)
     return Welding(
-        simulation.assign(label=_as_words(_is_sound(simulation, depth) ^ wrong)),
-        experiment.assign(label=_as_words(_is_sound(experiment, 1.0))),
+        simulation.assign(label=_labels(simulation, depth, wrong)),
+        experiment.assign(label=_labels(experiment)),
         new,
-        _as_words(_is_sound(new, 1.0)),
+        _labels(new),
     )
 
 
@@ -296,11 +278,10 @@ def _settings(rng: np.random.RandomState, n: int, prefix: str) -> pd.DataFrame:
     )
 
 
-def _is_sound(rows: pd.DataFrame, depth: float | pd.Series) -> pd.Series:
+def _labels(
+    rows: pd.DataFrame, depth: float | pd.Series = 1.0, wrong: bool | NDArray[np.bool_] = False
+) -> pd.Series:
     """Whether the melt is about as deep as the sheet is thick, and the gap small."""
     reached = depth * 1.6 * rows.power / np.sqrt(rows.speed) / rows.thickness
-    return (reached > 0.9) & (reached < 2.0) & (rows.gap < 0.3)
-
-
-def _as_words(sound: pd.Series) -> pd.Series:
-    return sound.map({True: "sound", False: "defect"})
+    sound = (reached > 0.9) & (reached < 2.0) & (rows.gap < 0.3)
+    return (sound ^ wrong).map({True: "sound", False: "defect"})

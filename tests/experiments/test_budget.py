@@ -1,4 +1,3 @@
-from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
@@ -7,38 +6,29 @@ import pytest
 from experiments import budget, problems
 from experiments.budget import budget_cell, common_seeds, counts
 from experiments.cells import key_of
-from experiments.problems import Labelled, Problem, Simulated
+from experiments.problems import Labelled, Problem, made_set
 
 
-@dataclass(frozen=True, kw_only=True)
-class Rare(Problem):
-    """One row in sixteen is positive; the noise shifts which."""
-
-    rarity: int = 16
-
-    @property
-    def name(self):
-        return "rare"
-
-    def load(self):
-        i = np.arange(5000)
-        true = (i % self.rarity == 0).astype(np.intp)
-        cheap = ((i + round(10 * self.noise)) % self.rarity == 0).astype(np.intp)
-        return Labelled(i[:, None].astype(float), cheap, true, true)
-
-    def n_test(self, n):
-        return n // 2
+def rare_rows(noise, rarity):
+    """One row in ``rarity`` is positive; the noise shifts which."""
+    i = np.arange(5000)
+    true = (i % rarity == 0).astype(np.intp)
+    cheap = ((i + round(10 * noise)) % rarity == 0).astype(np.intp)
+    return Labelled(i[:, None].astype(float), cheap, true, true)
 
 
-@pytest.mark.parametrize("cost", budget.COSTS)
-@pytest.mark.parametrize("share", budget.SHARES)
+def rare(noise, rarity=16):
+    return Problem(experiment="artificial", name="rare", load=rare_rows, args=(noise, rarity))
+
+
+@pytest.mark.parametrize(("share", "cost"), [*product(budget.SHARES, budget.COSTS)])
 def test_the_budget_is_spent(share, cost):
     n_cheap, n_trusted = counts(share, cost)
     assert n_cheap * cost + n_trusted * budget.TRUSTED_COST == budget.TOTAL
 
 
 def test_fewer_rows_are_the_first_of_more():
-    source = Rare(noise=0.2)
+    source = rare(0.2)
     few, many = source.split(3, 40, 20), source.split(3, 640, 80)
     np.testing.assert_array_equal(few.X_cheap, many.X_cheap[:40])
     np.testing.assert_array_equal(few.X_trusted, many.X_trusted[:20])
@@ -46,8 +36,8 @@ def test_fewer_rows_are_the_first_of_more():
     np.testing.assert_array_equal(source.split(3, 0, 20).X_trusted, few.X_trusted)
 
 
-def test_seeds_serve_every_noise_price_and_share():
-    sources = [Rare(noise=noise) for noise in budget.NOISES]
+def test_seeds_serve_every_noise_cost_and_share(monkeypatch):
+    sources = [rare(noise) for noise in budget.NOISES]
     seeds = common_seeds(sources, 3)
     assert len(seeds) == 3
     assert seeds != [0, 2, 4]  # some draws had to be refused
@@ -55,34 +45,25 @@ def test_seeds_serve_every_noise_price_and_share():
         split = source.split(seed, *counts(share, cost))
         for labels in (split.y_cheap, split.y_trusted, split.y_test):
             assert len(labels) == 0 or len(np.unique(labels)) == 2
-
-
-def test_a_set_without_a_second_class_is_refused(monkeypatch):
     monkeypatch.setattr(problems, "MAX_DRAWS", 5)
     with pytest.raises(ValueError, match="both classes among 40 cheap, 20 trusted"):
-        common_seeds([Rare(noise=0.2, rarity=5000)], 1)
+        common_seeds([rare(0.2, 5000)], 1)
 
 
 def test_cells_of_all_coordinates_and_none_twice(tmp_path):
-    found = budget.cells(str(tmp_path), 1, False)
-    assert len({key_of(cell.row()) for cell in found}) == len(found)
-    of_one = [c for c in found if (c.problem, c.method) == ("made_1", "mfgpc")]
-    modes = [cell.mode for cell in of_one]
+    cells = budget.cells(str(tmp_path), None, False)
+    assert len({key_of(cell.row()) for cell in cells}) == len(cells)
+    first = [c for c in cells if (c.problem, c.method) == ("made_1", "mfgpc") and c.seed == 0]
+    modes = [cell.mode for cell in first]
     assert [modes.count(mode) for mode in ("cheap", "multi", "trusted")] == [12, 48, 1]
-    (alone,) = [cell for cell in of_one if cell.mode == "trusted"]
+    (alone,) = [cell for cell in first if cell.mode == "trusted"]
     assert (alone.noise, alone.cost, alone.share) == (None, None, 1.0)
-    assert {cell.problem for cell in found} == {"made_1", "made_11", "made_21", "made_31"}
-    assert {cell.method for cell in found} == set(budget.PLANS)
-
-
-def test_first_splits_come_first_and_runs_can_be_given(tmp_path):
-    found = budget.cells(str(tmp_path), None, False)
-    seeds = [cell.seed for cell in found if cell.problem == "made_1"]
+    assert {cell.problem for cell in cells} == {"made_1", "made_11", "made_21", "made_31"}
+    seeds = [cell.seed for cell in cells if cell.problem == "made_1"]
     assert seeds == sorted(seeds)
     for method, plan in budget.PLANS.items():
-        assert len({c.seed for c in found if c.method == method}) >= plan.runs
-    two = budget.cells(str(tmp_path), 2, True)
-    assert len({cell.seed for cell in two}) == 2
+        assert len({c.seed for c in cells if c.method == method}) >= plan.runs
+    assert len({cell.seed for cell in budget.cells(str(tmp_path), 2, True)}) == 2
 
 
 @pytest.mark.parametrize(
@@ -90,7 +71,7 @@ def test_first_splits_come_first_and_runs_can_be_given(tmp_path):
     [(0.0, "cheap", (200, 0)), (0.8, "multi", (40, 80)), (1.0, "trusted", (0, 100))],
 )
 def test_ends_have_one_level(share, mode, n):
-    cell = budget_cell(Simulated(number=1, noise=0.2), "mfgpc", 0, share, cost=4)
+    cell = budget_cell(made_set(1, 0.2), "mfgpc", 0, share, cost=4)
     row = cell.row(**cell.compute())
     assert (row["mode"], row["n_cheap"], row["n_trusted"]) == (mode, *n)
     assert ("rho" in row) == (mode == "multi")

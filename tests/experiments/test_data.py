@@ -59,9 +59,6 @@ def write_all(home, pattern, texts):
         write(home / pattern.format(name), text)
 
 
-# Files in a directory
-
-
 @pytest.mark.parametrize(
     ("file", "text"),
     [
@@ -73,9 +70,8 @@ def write_all(home, pattern, texts):
 def test_artificial(tmp_path, file, text):
     write(tmp_path / file, text)
     made = load_artificial(7, data_home=tmp_path)
-    np.testing.assert_array_equal(made.data, [[0.25, 0.5], [0.75, 0.125], [0.5, 0.5]])
+    assert made.data.tolist() == [[0.25, 0.5], [0.75, 0.125], [0.5, 0.5]]
     assert made.target.tolist() == [1, 0, 0]
-    assert made.target.dtype.kind == "i"
     noisy = {noise: y.tolist() for noise, y in made.noisy.items()}
     assert noisy == {0.0: [1, 0, 1], 0.2: [0, 0, 1]}
 
@@ -93,7 +89,6 @@ def test_available_artificial(tmp_path, monkeypatch):
     ("file", "text"),
     [
         ("pmlb/diabetes.csv.gz", DIABETES),
-        ("pmlb/diabetes.tsv.gz", DIABETES.replace(",", "\t")),
         ("diabetes.tsv.gz", DIABETES.replace(",", "\t")),
     ],
 )
@@ -107,13 +102,8 @@ def test_pmlb(tmp_path, file, text):
 def test_codes_without_order_become_columns(tmp_path):
     write(tmp_path / "splice.csv", SPLICE)
     made = load_pmlb("splice", data_home=tmp_path)
-    assert made.data.dtype == float
-    assert made.data.tolist() == [
-        [1, 0, 0, 0, 1],
-        [0, 1, 0, 0, 1],
-        [1, 0, 0, 1, 0],
-        [0, 0, 1, 0, 1],
-    ]
+    wanted = ["10001", "01001", "10010", "00101"]
+    assert made.data.tolist() == [[float(digit) for digit in line] for line in wanted]
     assert made.target.tolist() == [1, 0, 0, 1]
     with pytest.raises(ValueError, match=r"name must be one of diabetes, .*; got 'iris'"):
         load_pmlb("iris", data_home=tmp_path)
@@ -123,7 +113,6 @@ def test_codes_without_order_become_columns(tmp_path):
     ("pattern", "texts"),
     [
         ("crowd/music_genre_{}.csv.gz", MUSIC),
-        ("crowd/music_genre_{}.csv", MUSIC_UPSTREAM),
         ("music_genre_{}.csv", MUSIC_UPSTREAM),
     ],
 )
@@ -165,7 +154,6 @@ def test_directory_from_the_environment(tmp_path, monkeypatch):
     "damage",
     [
         lambda data: data[:-20],
-        lambda data: data[:20] + b"x" + data[21:],
         lambda data: b"no gzip",
         lambda data: gzip.compress(b""),
         lambda data: gzip.compress(ARTIFICIAL.encode()[:-4]),
@@ -181,9 +169,6 @@ def test_damaged_files_are_named(tmp_path, damage):
     write(tmp_path / "diabetes.csv", ARTIFICIAL)
     with pytest.raises(ValueError, match=r"diabetes\.csv has no column target, only feature_0, "):
         load_pmlb("diabetes", data_home=tmp_path)
-
-
-# Files that are downloaded
 
 
 @pytest.fixture
@@ -278,31 +263,19 @@ def test_public_addresses():
         assert len(bytes.fromhex(sha256)) == 32
 
 
-# The sets themselves
-
-
 HOME = os.environ.get("POLYFID_DATA", "")
+needs_data = pytest.mark.skipif(not HOME, reason="POLYFID_DATA names no directory with data sets")
 
 
-def needs(pattern):
-    there = bool(HOME) and bool(list(Path(HOME).glob(pattern)))
-    return pytest.mark.skipif(not there, reason=f"POLYFID_DATA has no {pattern}")
-
-
-@needs("artificial/df_*")
-def test_the_artificial_sets():
+@needs_data
+def test_the_sets_themselves():
     for i in available_artificial(HOME):
         made = load_artificial(i, data_home=HOME)
         assert made.data.shape == (5000, (2, 5, 10, 20)[i // 10])
         assert 0 < made.data.min() < made.data.max() < 1
         assert sorted(made.noisy) == [0.0, 0.1, 0.2, 0.3, 0.4, 0.5]
         assert np.mean(made.noisy[0.2] != made.target) == pytest.approx(0.2, abs=0.0011)
-
-
-@needs("pmlb/*")
-def test_the_pmlb_sets():
     sets = {name: load_pmlb(name, data_home=HOME) for name in data.PMLB}
-    assert all(np.isfinite(rows.data).all() for rows in sets.values())
     assert {name: (*rows.data.shape, rows.target.sum()) for name, rows in sets.items()} == {
         "diabetes": (768, 8, 268),
         "german": (1000, 20, 700),
@@ -313,19 +286,12 @@ def test_the_pmlb_sets():
         "hypothyroid": (3163, 25, 3012),
         "mushroom": (8124, 117, 3916),
     }
-
-
-@needs("crowd/*")
-@pytest.mark.parametrize(
-    ("load", "shape", "answers", "workers", "correct"),
-    [
+    for load, shape, answers, workers, correct in (
         (load_music_genre, (700, 124), 2945, 44, 0.560),
         (load_sentiment_polarity, (4999, 1200), 27746, 203, 0.790),
-    ],
-)
-def test_the_crowd_sets(load, shape, answers, workers, correct):
-    made = load(data_home=HOME)
-    given = made.answers
-    assert made.data.shape == shape
-    assert (len(given.task), len(np.unique(given.worker))) == (answers, workers)
-    assert np.mean(given.label == made.target[given.task]) == pytest.approx(correct, abs=1e-3)
+    ):
+        made = load(data_home=HOME)
+        given = made.answers
+        assert made.data.shape == shape
+        assert (len(given.task), len(np.unique(given.worker))) == (answers, workers)
+        assert np.mean(given.label == made.target[given.task]) == pytest.approx(correct, abs=1e-3)

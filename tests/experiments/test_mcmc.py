@@ -1,5 +1,4 @@
 import json
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -17,22 +16,16 @@ from polyfid.kernels import RBF, Constant
 EXACT = json.loads((Path(__file__).parents[1] / "references" / "mcmc.json").read_text())
 
 
-@dataclass(frozen=True, kw_only=True)
-class Small(Problem):
+def small_rows():
     """Two features, a straight boundary, a fifth of the cheap labels wrong."""
+    rng = np.random.RandomState(0)
+    X = rng.normal(size=(120, 2))
+    y = (X.sum(axis=1) > 0).astype(np.intp)
+    return Labelled(X, (y + (rng.uniform(size=120) < 0.2)) % 2, y, y)
 
-    @property
-    def name(self):
-        return "small"
 
-    def load(self):
-        rng = np.random.RandomState(0)
-        X = rng.normal(size=(90, 2))
-        y = (X.sum(axis=1) > 0).astype(np.intp)
-        return Labelled(X, (y + (rng.uniform(size=90) < 0.2)) % 2, y, y)
-
-    def n_test(self, n):
-        return 60
+def small(noise):
+    return Problem(experiment="artificial", name="small", noise=noise, load=small_rows)
 
 
 def test_probabilities_agree_with_another_sampler():
@@ -63,15 +56,8 @@ def test_probabilities_agree_with_another_sampler():
 
 def test_a_cell_compares_all_schemes_with_sampling(tmp_path):
     pytest.importorskip("numpyro")
-    cell = McmcCell.of(
-        Small(noise=0.2),
-        experiment="mcmc",
-        method="mfgpc",
-        mode="multi",
-        n_cheap=14,
-        n_trusted=6,
-        n_draws=1500,
-    )
+    sizes = {"n_cheap": 14, "n_trusted": 6, "n_draws": 1500}
+    cell = McmcCell.of(small(0.2), experiment="mcmc", method="mfgpc", mode="multi", **sizes)
     assert run([cell], tmp_path) == (1, 0, 0)
     (row,) = RowFile(tmp_path).rows.values()
     schemes = row["schemes"]
@@ -93,24 +79,18 @@ def independent(n_draws=4000):
     return Draws(0.3 + rng.normal(size=(4, n_draws, 3)), root, 0)
 
 
-def test_a_point_at_a_row_has_the_mean_sigmoid_of_its_latent_value():
+def test_probabilities_at_rows_far_away_and_between():
     draws = independent()
     K = draws.root @ draws.root.T
-    p, error = predict(draws, K, np.diag(K))
+    p, error = predict(draws, K, np.diag(K))  # at rows: the mean sigmoid of their latent values
     np.testing.assert_allclose(p, expit(draws.latent).mean(axis=(0, 1)), atol=1e-4)
     spread = expit(draws.latent).std(axis=(0, 1)) / np.sqrt(16000)
     np.testing.assert_allclose(error, spread, rtol=0.6)
-
-
-def test_a_point_far_from_all_rows_has_its_prior_probability():
-    p, error = predict(independent(10), np.zeros((2, 3)), np.array([1.0, 4.0]))
+    p, error = predict(independent(10), np.zeros((2, 3)), np.array([1.0, 4.0]))  # the prior
     np.testing.assert_allclose(p, 0.5)
     np.testing.assert_allclose(error, 0.0, atol=1e-15)
-
-
-def test_the_conditional_variance_counts():
     draws = Draws(np.full((1, 10, 1), 2.0), np.eye(1), 0)
-    p, _ = predict(draws, np.array([[0.6]]), np.array([1.0]))
+    p, _ = predict(draws, np.array([[0.6]]), np.array([1.0]))  # the conditional variance counts
     nodes, weights = np.polynomial.hermite_e.hermegauss(60)
     wanted = expit(1.2 + 0.8 * nodes) @ weights / weights.sum()
     np.testing.assert_allclose(p, wanted, rtol=1e-6)
@@ -135,7 +115,7 @@ def test_chains_that_disagree_are_not_called_converged():
 
 
 def test_a_single_run_of_each_task(monkeypatch):
-    sources = [Small(noise=noise) for noise in (0.2, 0.4, 0.2, 0.4, 0.2, 0.4)]
+    sources = [small(noise) for noise in (0.2, 0.4) * 3]
     monkeypatch.setattr(mcmc.problems, "pmlb", lambda data_home, quick: sources)
     monkeypatch.setattr(mcmc, "usable_seeds", lambda problems, runs: [4, 6][:runs])
     cells = mcmc.cells("data", 5, False)

@@ -9,15 +9,7 @@ from sklearn.utils import Bunch
 from experiments import problems
 from experiments.data import PMLB
 from experiments.paper import GENRES
-from experiments.problems import (
-    Artificial,
-    Labelled,
-    Pmlb,
-    Sentiment,
-    Simulated,
-    usable_seeds,
-    vote,
-)
+from experiments.problems import Labelled, artificial_set, pmlb_set, sentiment, usable_seeds, vote
 
 DATA = os.environ.get("POLYFID_DATA")
 needs_data = pytest.mark.skipif(not DATA, reason="POLYFID_DATA names no directory with data sets")
@@ -41,18 +33,13 @@ def diabetes(tmp_path):
 def songs():
     """Four songs: clear majority, a single answer, a tie of two, a tie of three."""
     votes = ["rock rock pop", "pop", "rock jazz rock jazz", "pop jazz rock"]
-    task, worker, label = [], [], []
-    for i, given in enumerate(votes):
-        for j, genre in enumerate(given.split()):
-            task.append(i)
-            worker.append(10 * i + j)
-            label.append(genre)
-    answers = Bunch(task=np.array(task), worker=np.array(worker), label=np.array(label))
+    given = [(i, 10 * i + j, g) for i, song in enumerate(votes) for j, g in enumerate(song.split())]
+    task, worker, label = map(np.array, zip(*given, strict=True))
     return Bunch(
         data=np.arange(8.0).reshape(4, 2),
         target=np.array(["rock", "rock", "jazz", "pop"]),
         id=np.array(["b", "a", "d", "c"]),
-        answers=answers,
+        answers=Bunch(task=task, worker=worker, label=label),
     )
 
 
@@ -66,28 +53,26 @@ def test_rows_are_drawn_as_in_the_published_code():
     rest = np.array([i for i in range(n) if i not in set(test)])
     cheap = rng.choice(rest, 50, replace=False)
     trusted = rng.choice(rest, 20, replace=False)
-    for rows, wanted in ((split.X_test, test), (split.X_cheap, cheap), (split.X_trusted, trusted)):
-        np.testing.assert_array_equal(rows[:, 0], wanted)
-    np.testing.assert_array_equal(split.y_test, true[test])
-    np.testing.assert_array_equal(split.y_cheap, 1 - true[cheap])
-    np.testing.assert_array_equal(split.y_trusted, true[trusted])
-    np.testing.assert_array_equal(split.X[:, 0], [*cheap, *trusted])
-    np.testing.assert_array_equal(split.y, [*split.y_cheap, *split.y_trusted])
-    np.testing.assert_array_equal(split.fidelity, [0] * 50 + [1] * 20)
+    for rows, wanted in (
+        (split.X_test[:, 0], test),
+        (split.y_test, true[test]),
+        (split.X[:, 0], [*cheap, *trusted]),
+        (split.y, [*(1 - true[cheap]), *true[trusted]]),
+        (split.fidelity, [0] * 50 + [1] * 20),
+    ):
+        np.testing.assert_array_equal(rows, wanted)
 
 
 def test_flips_are_the_same_for_every_draw(diabetes):
-    problem = Pmlb(set="diabetes", noise=0.4, data_home=diabetes)
-    rows = problem.load()
+    problem = pmlb_set("diabetes", 0.4, diabetes)
+    rows = problem.load(*problem.args)
     flipped = np.random.RandomState(0).rand(400) < 0.4
     np.testing.assert_array_equal(rows.cheap != rows.true, flipped)
     np.testing.assert_array_equal(rows.trusted, rows.true)
     split = problem.split(0)
     assert (len(split.y_test), len(split.y_cheap), len(split.y_trusted)) == (174, 225, 75)
-
-
-def test_trusted_and_test_rows_do_not_depend_on_the_noise(diabetes):
-    low, high = (Pmlb(set="diabetes", noise=c, data_home=diabetes).split(2) for c in (0.2, 0.4))
+    # Trusted and test rows do not depend on the noise.
+    low, high = (pmlb_set("diabetes", c, diabetes).split(2) for c in (0.2, 0.4))
     np.testing.assert_array_equal(low.X_trusted, high.X_trusted)
     np.testing.assert_array_equal(low.y_test, high.y_test)
     np.testing.assert_array_equal(low.X_cheap, high.X_cheap)
@@ -95,7 +80,7 @@ def test_trusted_and_test_rows_do_not_depend_on_the_noise(diabetes):
 
 
 def test_a_draw_without_a_class_is_passed_over(diabetes):
-    problem = Pmlb(set="diabetes", noise=0.2, data_home=diabetes)
+    problem = pmlb_set("diabetes", 0.2, diabetes)
 
     def good(seed):
         parts = problem.split(seed, 4, 2)
@@ -127,8 +112,7 @@ def test_most_votes_win_before_genres_are_told_apart(songs):
 
 
 def test_no_answer_counts_twice(songs):
-    rows = vote(songs, "rock")
-    answers = rows.answers_to(np.array([0, 1, 3]), np.array([0, 2]))
+    answers = vote(songs, "rock").answers_to(np.array([0, 1, 3]), np.array([0, 2]))
     # All of songs 0 and 2, one of songs 1 and 3.
     assert np.bincount(answers.annotator // 10).tolist() == [3, 1, 4, 1]
     np.testing.assert_array_equal(answers.X[:, 0] / 2, answers.annotator // 10)
@@ -136,12 +120,11 @@ def test_no_answer_counts_twice(songs):
 
 
 def test_made_sets_stand_in_where_there_are_none(tmp_path):
-    found = problems.artificial(str(tmp_path))
-    assert {problem.column for problem in found} == {"2D", "5D", "10D", "20D"}
-    assert {type(problem) for problem in found} == {Simulated}
+    sets = problems.artificial(str(tmp_path))
+    assert {problem.column for problem in sets} == {"2D", "5D", "10D", "20D"}
     quick = problems.artificial(str(tmp_path), quick=True)
     assert [p.name for p in quick[::2]] == ["made_0", "made_10", "made_20", "made_30"]
-    rows = quick[3].load()
+    rows = quick[3].load(*quick[3].args)
     assert rows.X.shape == (5000, 5)
     assert abs((rows.cheap != rows.trusted).mean() - quick[3].noise) < 0.05
 
@@ -149,9 +132,9 @@ def test_made_sets_stand_in_where_there_are_none(tmp_path):
 def test_only_the_sets_that_are_there(tmp_path):
     for number in (3, 12, 14):
         write(tmp_path / "artificial", f"df_{number}.csv.gz", ["feature_0"], [])
-    found = problems.artificial(str(tmp_path))
-    assert [p.name for p in found] == [f"df_{n}" for n in (3, 3, 12, 12, 14, 14)]
-    assert [p.column for p in found][::2] == ["2D", "5D", "5D"]
+    sets = problems.artificial(str(tmp_path))
+    assert [p.name for p in sets] == [f"df_{n}" for n in (3, 3, 12, 12, 14, 14)]
+    assert [p.column for p in sets][::2] == ["2D", "5D", "5D"]
     quick = problems.artificial(str(tmp_path), quick=True)
     assert [(p.name, p.noise) for p in quick] == list(product(("df_3", "df_12"), (0.2, 0.4)))
 
@@ -162,15 +145,14 @@ def test_all_problems_of_the_paper():
     assert [p.name for p in tasks[::2]] == list(PMLB)
     assert [p.name for p in problems.crowd(DATA)[:10]] == [f"music_genre:{g}" for g in GENRES]
     assert [p.name for p in problems.crowd(DATA, quick=True)][1:] == ["sentiment_polarity"]
-    for problem in (Artificial(number=0, noise=0.2, data_home=DATA), tasks[0]):
+    for problem in (artificial_set(0, 0.2, DATA), tasks[0]):
         assert usable_seeds([problem], 3) == [0, 2, 4]
 
 
 @needs_data
 def test_crowd_labels_are_as_good_as_is_known():
-    rows = Sentiment(data_home=DATA).load()
+    problem = sentiment(DATA)
+    rows = problem.load(*problem.args)
     assert (rows.cheap == rows.true).mean() == pytest.approx(0.79, abs=0.01)
     assert (rows.trusted == rows.true).mean() == pytest.approx(0.88, abs=0.01)
-    split = Sentiment(data_home=DATA).split(0)
-    assert split.answers is not None
-    assert len(split.answers.y) > 75 * 3
+    assert len(problem.split(0).answers.y) > 75 * 3

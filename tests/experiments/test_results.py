@@ -7,9 +7,8 @@ import pytest
 from result_rows import documented_rows, row, write_rows
 from scipy import stats
 
-from experiments.averages import Mean, close_to_best, mean_of
 from experiments.paper import COLUMNS, METRICS
-from experiments.results import Results, budget_means
+from experiments.results import Mean, Results, close_to_best, mean_of
 
 SPLICE = next(column for column in COLUMNS if column.name == "splice")
 TWO_D = COLUMNS[0]
@@ -35,14 +34,12 @@ def test_one_stratum_gives_the_interval_of_student():
     assert (mean - half, mean + half) == pytest.approx((low, high))
 
 
-def test_two_strata_give_the_interval_of_welch():
+def test_several_strata_give_the_interval_of_welch():
     a, b = [0.5, 0.7, 0.6], [0.9, 0.8, 0.95, 0.85]
     low, high = stats.ttest_ind(a, b, equal_var=False).confidence_interval(0.95)
     mean, half = mean_of([a, b], [1.0, -1.0])
     assert (mean - half, mean + half) == pytest.approx((low, high))
-
-
-def test_the_interval_of_strata_is_about_the_draws_alone():
+    # It is about the values within strata alone.
     assert mean_of([[0.5, 0.5], [0.9, 0.9]]) == (pytest.approx(0.7), 0.0)
     assert math.isnan(mean_of([[0.5, 0.6], [0.9]]).half)
 
@@ -60,9 +57,7 @@ def test_where_sets_are_missing_the_interval_is_over_sets():
     mean = Mean.of(values, TWO_D)
     assert mean.half == pytest.approx(mean_of([[0.9, 0.8, 0.7]]).half)
     assert math.isnan(Mean.of({"df_0": [0.9, 0.8]}, TWO_D).half)
-
-
-def test_every_set_has_the_same_weight_and_made_ones_are_not_the_paper_s():
+    # Every set has the same weight, and made ones are not the paper's.
     assert Mean.of({"df_0": [0.9], "df_1": [0.7, 0.7, 0.7]}, TWO_D).mean == pytest.approx(0.8)
     values = {f"made_{i}": [0.9 - 0.01 * i] * 2 for i in range(10)}
     assert Mean.of(values, TWO_D).half > 0.0
@@ -76,9 +71,7 @@ def test_the_paper_s_figure_is_within_near_or_off():
     assert Mean.of({"splice": [0.9]}, SPLICE).compare(0.5) == ""  # there is no interval
     # As many first splits as the paper has.
     assert Mean.of({"splice": [0.9, 0.8, 0.7, 0.1, 0.1]}, SPLICE).first == pytest.approx(0.8)
-
-
-def test_rounding_of_the_paper_s_figure_is_no_difference():
+    # Rounding of the paper's figure is no difference.
     mean = Mean.of({"splice": [0.50041] * 3}, SPLICE)
     assert mean.half == pytest.approx(0.0, abs=1e-12)
     assert (mean.compare(0.5), mean.compare(0.499)) == ("within", "off")
@@ -115,7 +108,7 @@ def test_failed_rows_are_counted_and_left_out(tmp_path):
     rows.append(row(seed=6, roc_auc=None))
     results = read(tmp_path, rows)
     mean = results.means("roc_auc")[SPLICE][GPC]
-    assert (mean.mean, mean.n, mean.n_failed) == (pytest.approx(0.85), 2, 2)
+    assert (mean.mean, mean.n) == (pytest.approx(0.85), 2)
     assert results.failures["error"].tolist() == ["ValueError: no", "the row has no ROC AUC"]
 
 
@@ -123,11 +116,9 @@ def test_a_method_that_failed_everywhere_has_no_mean(tmp_path):
     results = read(tmp_path, [row(roc_auc=None, error="ValueError: no"), row(method="xgb")])
     mean = results.means("roc_auc")[SPLICE][GPC]
     assert math.isnan(mean.mean)
-    assert (mean.n, mean.n_failed) == (0, 1)
+    assert mean.n == 0
     assert results.best(METRICS[0])[SPLICE] == {XGB}
-
-
-def test_methods_nobody_knows_come_last(tmp_path):
+    # Methods that the list does not have come last.
     results = read(tmp_path, [row(method="new", mode="odd"), row()])
     assert results.methods == [GPC, ("new", "odd")]
 
@@ -138,10 +129,12 @@ def test_methods_nobody_knows_come_last(tmp_path):
 def test_differences_are_taken_split_by_split(tmp_path):
     rows = [row(seed=s, roc_auc=0.7 + 0.01 * s) for s in range(4)]
     rows += [row(seed=s, roc_auc=0.6 + 0.01 * s, method="xgb") for s in range(1, 5)]
-    found = read(tmp_path, rows).difference("roc_auc", COLUMNS, GPC, XGB)
-    (mean, half), n = found
+    (mean, half), n = read(tmp_path, rows).difference("roc_auc", COLUMNS, GPC, XGB)
     assert (mean, n) == (pytest.approx(0.1), 3)
     assert half == pytest.approx(0.0, abs=1e-12)
+    # There is no difference without common splits.
+    results = read(tmp_path, [row(), row(method="xgb", seed=2)])
+    assert results.difference("roc_auc", COLUMNS, GPC, XGB) is None
 
 
 def test_in_a_difference_columns_have_the_same_weight(tmp_path):
@@ -150,18 +143,13 @@ def test_in_a_difference_columns_have_the_same_weight(tmp_path):
         for seed in range(n):
             what = {"column": column, "problem": column, "seed": seed}
             rows += [row(**what, roc_auc=0.5 + gap), row(**what, method="xgb", roc_auc=0.5)]
-    found = read(tmp_path, rows).difference("roc_auc", COLUMNS, GPC, XGB)
-    assert found[0].mean == pytest.approx(0.2)
-
-
-def test_without_common_splits_there_is_no_difference(tmp_path):
-    results = read(tmp_path, [row(), row(method="xgb", seed=2)])
-    assert results.difference("roc_auc", COLUMNS, GPC, XGB) is None
+    mean, _ = read(tmp_path, rows).difference("roc_auc", COLUMNS, GPC, XGB)
+    assert mean.mean == pytest.approx(0.2)
 
 
 def test_trusted_rows_alone_stand_under_every_noise_and_cost(tmp_path):
     rows = [r for r in documented_rows() if r["experiment"] == "budget"]
-    means = budget_means(read(tmp_path, rows))
+    means = read(tmp_path, rows).budget_means()
     ends = means[means["share"] == 1.0]
     assert len(ends) == 2 * 4 * 3
     assert ends.groupby("method")["roc_auc"].nunique().tolist() == [1, 1]

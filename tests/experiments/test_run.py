@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 
+import joblib
 import numpy as np
 import pytest
 from result_rows import row
@@ -125,9 +126,6 @@ def test_progress_counts_cells_and_time(folder, out):
     assert [(step.done, step.total) for step in steps] == [(1, 3), (2, 3), (3, 3)]
     assert steps[0].seconds_left > 0.0
     assert steps[-1].seconds_left == 0.0
-
-
-def test_jobs_are_checked(out):
     with pytest.raises(ValueError, match="jobs must be a number of processes from 1; got 0"):
         run([], out, jobs=0)
 
@@ -148,23 +146,21 @@ def test_scores_are_those_of_scikit_learn():
     assert scores([0, 1], [0.0, 0.0])["log_loss"] == pytest.approx(-0.5 * np.log(1e-15))
 
 
-@pytest.mark.parametrize(
-    ("y", "p", "match"),
-    [
-        ([0, 1], [0.1, np.nan], r"proba must lie in \[0, 1\]; 1 of 2"),
-        ([0, 1], [0.1, 1.1], r"proba must lie in \[0, 1\]; 1 of 2"),
-        ([-1, 1], [0.1, 0.2], r"y must hold labels 0 and 1.*\[-1.0, 1.0\]"),
-    ],
-)
-def test_scores_need_labels_and_probabilities(y, p, match):
-    with pytest.raises(ValueError, match=match):
-        scores(y, p)
-
-
 def test_versions_name_each_package_once():
     names = [part.split()[0] for part in versions().split("; ")]
     assert len(names) == len(set(names))
     assert {"polyfid", "numpy", "scipy", "scikit-learn", "python"} <= set(names)
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("cluster")
+def test_cells_run_on_a_cluster(cluster, folder, out):
+    distributed = pytest.importorskip("distributed")
+    with distributed.Client(cluster) as client, joblib.parallel_config(backend="dask"):
+        client.run(sys.path.extend, sys.path)  # workers must find the cells, too
+        assert run(cells(folder, kind=Threads), out) == (5, 0, 0)
+    assert sorted(row["seed"] for row in lines(out)) == list(range(5))
+    assert os.getpid() not in {row["process"] for row in lines(out)}
 
 
 @pytest.mark.slow
