@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from polyfid.inference.exact import ExactBelief, ExactCovariance, Start
+from polyfid.inference.exact import ExactBelief, ExactCovariance, Sites, Start
 from polyfid.inference.linalg import Diverged, NotPositiveDefinite
 from polyfid.inference.loop import Natural, Problem, Report, State, iterate
-from polyfid.inference.scheme import Scheme
-from polyfid.inference.sites import Sites
+from polyfid.inference.schemes import Scheme
 from polyfid.model.likelihoods import Likelihood
 
 #: Conjugate-gradient steps after which a factorisation would have been cheaper, and the relative
@@ -25,18 +25,10 @@ _SLOW = 0.6
 
 @dataclass(frozen=True)
 class Fixed:
-    """A fixed point, or the last state that was reached.
+    """A fixed point, or the last state that was reached, and its approximate log evidence."""
 
-    Parameters
-    ----------
-    belief : the posterior, factorised; inverted if a gradient or the scheme needs variances.
-    labels : what the scheme asked of the likelihood there.
-    log_z : the approximate log evidence.
-    report : how the loop went.
-    """
-
-    belief: ExactBelief
-    labels: Any
+    belief: ExactBelief  # factorised, or inverted if a gradient or the scheme needs variances
+    labels: Any  # what the scheme asked of the likelihood there
     log_z: float
     report: Report
 
@@ -52,14 +44,8 @@ def run(
 ) -> Fixed:
     """Run a scheme to its fixed point.
 
-    Once the loop has converged one more step is taken, which costs no more than the factorisation
-    that is needed anyway.
-
-    Raises
-    ------
-    Diverged
-        Where the loop did not converge and the evidence it ended at is impossible: labels cannot
-        be more than certain.
+    Raises `Diverged` where it does not converge and ends at an impossible evidence: labels cannot
+    be more than certain.
     """
     scheme.check(likelihood)
     problem = ExactProblem(scheme, covariance, likelihood, start, gradient or scheme.needs_variance)
@@ -74,14 +60,7 @@ def run(
 
 
 class ExactProblem(Problem[ExactBelief]):
-    """The sites of all rows.
-
-    Parameters
-    ----------
-    scheme, covariance, likelihood
-    start : where to begin, if not at the prior.
-    inverted : whether the last belief is to have B^-1 rather than a factor of B.
-    """
+    """The sites of all rows; ``inverted``: the last belief is to have B^-1, not a factor of B."""
 
     def __init__(
         self,
@@ -124,13 +103,12 @@ class ExactProblem(Problem[ExactBelief]):
             yield state
 
     def finish(self, now: State[ExactBelief], tol: float) -> State[ExactBelief]:
+        # One more step costs no more than the factorisation that is needed anyway.
         self._near = None
         if now.distance <= tol:
-            try:
-                state = self._state(self._last(Sites(*now.target), now.belief))
-            except NotPositiveDefinite:
-                pass
-            else:
+            with suppress(NotPositiveDefinite):
+                last = self.covariance.condition(Sites(*now.target), now.belief)
+                state = self._state(last.into_inverted() if self.inverted else last)
                 if state.distance <= tol:
                     return state
         return self._state(now.belief.inverted() if self.inverted else now.belief.factorised())
@@ -149,13 +127,8 @@ class ExactProblem(Problem[ExactBelief]):
         return self.covariance.condition_near(sites, start, self._near, _CG_TOLERANCE, _CG_STEPS)
 
     def _condition(self, sites: Sites, start: ExactBelief) -> ExactBelief:
-        if self.scheme.needs_variance:
-            return self.covariance.condition_inverted(sites, start)
         belief = self.covariance.condition(sites, start)
+        if self.scheme.needs_variance:
+            return belief.into_inverted()
         self._near = belief.start()
         return belief
-
-    def _last(self, sites: Sites, start: ExactBelief) -> ExactBelief:
-        if self.inverted:
-            return self.covariance.condition_inverted(sites, start)
-        return self.covariance.condition(sites, start)

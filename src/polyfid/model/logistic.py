@@ -62,13 +62,7 @@ class SigmoidMoments(NamedTuple):
 
 
 def sigmoid_moments(mean: ArrayLike, variance: ArrayLike) -> SigmoidMoments:
-    """E log sigmoid(f), E sigmoid(f) and E sigmoid'(f) for f ~ N(mean, variance).
-
-    Examples
-    --------
-    >>> float(sigmoid_moments([0.0], [4.0]).sigmoid[0])
-    0.5
-    """
+    """E log sigmoid(f), E sigmoid(f) and E sigmoid'(f) for f ~ N(mean, variance)."""
     m, v = np.broadcast_arrays(np.asarray(mean, float), np.asarray(variance, float))
     s = np.maximum(np.sqrt(np.maximum(v, 0.0)), _SMALL_SD)
     k = (_K + 1.0)[:, None]
@@ -94,11 +88,6 @@ def expected_sigmoid(mean: ArrayLike, variance: ArrayLike) -> Array:
     """E sigmoid(f) for f ~ N(mean, variance): the predictive probability of the positive class.
 
     The smaller of it and its complement is accurate to nine digits.
-
-    Examples
-    --------
-    >>> expected_sigmoid([0.0, 2.0], [1.0, 4.0]).round(4)
-    array([0.5   , 0.7752])
     """
     m, v = np.broadcast_arrays(np.asarray(mean, float), np.asarray(variance, float))
     flat_m, flat_v = m.ravel(), v.ravel()
@@ -128,13 +117,7 @@ class Tilted(NamedTuple):
 
 
 def tilted_sigmoid(mean: ArrayLike, variance: ArrayLike, power: ArrayLike = 1.0) -> Tilted:
-    """Moments of N(f | mean, variance) sigmoid(f)^power for 0 < power <= 1.
-
-    Examples
-    --------
-    >>> round(float(tilted_sigmoid([-40.0], [1.0]).log_z[0]), 6)
-    -39.5
-    """
+    """Moments of N(f | mean, variance) sigmoid(f)^power for 0 < power <= 1."""
     m, v, p = np.broadcast_arrays(
         np.asarray(mean, float), np.asarray(variance, float), np.asarray(power, float)
     )
