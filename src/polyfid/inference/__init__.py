@@ -1,7 +1,6 @@
 """Approximate inference: one loop over Gaussian sites, and the schemes that it runs."""
 
-from polyfid.inference.fixed_point import Fixed, run
 from polyfid.inference.loop import Report
-from polyfid.inference.schemes import EP, SCHEMES, Laplace, Scheme, Variational
+from polyfid.inference.schemes import EP, SCHEMES, Fixed, Laplace, Scheme, Variational, run
 
 __all__ = ["EP", "SCHEMES", "Fixed", "Laplace", "Report", "Scheme", "Variational", "run"]

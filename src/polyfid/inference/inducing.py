@@ -29,7 +29,6 @@ from polyfid.inference.linalg import (
     NotPositiveDefinite,
     jittered_whitener,
     lower_root,
-    mirror,
     times_triangular,
 )
 from polyfid.kernels import Pairs
@@ -216,7 +215,8 @@ class SparseBelief:
         precision.flat[:: len(precision) + 1] += 1.0
         factor = Cholesky(precision)
         mean, inverse = factor.solve(self.linear), factor.into_inverse()
-        return mean, mirror(inverse.matrix), inverse.log_det
+        S = np.triu(inverse.matrix)
+        return mean, S + np.triu(S, 1).T, inverse.log_det
 
     @property
     def mean(self) -> Array:

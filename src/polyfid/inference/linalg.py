@@ -254,11 +254,6 @@ def symm(K: Array, V: Array) -> Array:
     return np.asarray(blas.dsymm(1.0, K.T, V, lower=1))
 
 
-def mirror(S: Array) -> Array:
-    """The whole of a symmetric matrix of which the upper triangle is valid."""
-    return np.triu(S) + np.triu(S, 1).T
-
-
 def times_triangular(X: Array, T: Array, lower: bool, out: Array) -> Array:
     """X T for a triangular T, in ``out``, at a little more than half the cost of a full product."""
     n = len(T)

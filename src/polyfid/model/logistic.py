@@ -129,7 +129,9 @@ def tilted_sigmoid(mean: ArrayLike, variance: ArrayLike, power: ArrayLike = 1.0)
     left_k = p + _K[:, None]
     right_k = np.broadcast_to(_K[:, None], left_k.shape)
     inside = m + p * s * s < 0.0
-    log_scale = np.where(inside, p * (m + 0.5 * p * s * s), np.minimum(0.0, _log_gauss(m / s)))
+    # A scale for the tails: log Phi(m / s) where m is negative, zero elsewhere.
+    outside = np.where(m < 0.0, log_ndtr(np.minimum(m / s, 0.0)), 0.0)
+    log_scale = np.where(inside, p * (m + 0.5 * p * s * s), outside)
     left = weights * _negative_half(left_k, m, s, log_scale)
     right = weights * _negative_half(right_k, -m, s, log_scale)
     z0 = left.sum(0) + right.sum(0)
@@ -138,8 +140,3 @@ def tilted_sigmoid(mean: ArrayLike, variance: ArrayLike, power: ArrayLike = 1.0)
     # Differentiating each half adds nothing at zero, where both agree in value and slope.
     first = z1 / z0
     return Tilted(log_scale + np.log(z0), first, np.minimum(z2 / z0 - first**2, 0.0))
-
-
-def _log_gauss(z: Array) -> Array:
-    """A scale for the tails: log Phi(z) where z is negative, zero elsewhere."""
-    return np.asarray(np.where(z < 0.0, log_ndtr(np.minimum(z, 0.0)), 0.0))
