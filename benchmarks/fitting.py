@@ -11,7 +11,7 @@ from benchmarks.synthetic import Problem
 from polyfid.inference import SCHEMES
 from polyfid.inference.posterior import Posterior
 from polyfid.kernels import RBF, Constant, Kernel
-from polyfid.kernels.hyperprior import HyperPrior
+from polyfid.kernels.parameters import HyperPrior
 from polyfid.learning.climb import maximise
 from polyfid.learning.evidence import Evidence
 from polyfid.model.likelihoods import Logit

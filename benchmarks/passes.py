@@ -13,12 +13,11 @@ from threadpoolctl import threadpool_limits
 from benchmarks.figures import Context, Figure, at_least, info
 from benchmarks.timing import take_turns
 from polyfid.datasets import make_cokriging
-from polyfid.inference.inducing import Basis
+from polyfid.inference.inducing import Basis, SparseBelief
 from polyfid.inference.loop import iterate
 from polyfid.inference.passes import LevelBelief, SparseProblem, Sums, SumsPass
+from polyfid.inference.posterior import SparsePosterior
 from polyfid.inference.selection import choose
-from polyfid.inference.sparse_belief import SparseBelief
-from polyfid.inference.sparse_posterior import SparsePosterior
 from polyfid.kernels import RBF
 from polyfid.model.likelihoods import Likelihood, Logit
 from polyfid.model.logistic import expected_sigmoid

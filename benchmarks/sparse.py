@@ -19,11 +19,9 @@ from polyfid import MultiFidelityClassifier
 from polyfid.datasets import make_cokriging
 from polyfid.inference import SCHEMES
 from polyfid.inference.inducing import Inducing
-from polyfid.inference.posterior import Posterior
-from polyfid.inference.sparse_posterior import SparsePosterior
+from polyfid.inference.posterior import Posterior, SparsePosterior
 from polyfid.kernels import RBF, Constant
-from polyfid.learning.evidence import Evidence
-from polyfid.learning.sparse_evidence import SparseEvidence
+from polyfid.learning.evidence import Evidence, SparseEvidence
 from polyfid.model.likelihoods import Logit
 from polyfid.model.prior import Autoregressive
 from polyfid.rows import Points

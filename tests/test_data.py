@@ -184,11 +184,6 @@ def test_root_mean_square(size):
     )
 
 
-def test_scale_of_nothing_to_do():
-    x = np.ones((3, 2))
-    np.testing.assert_array_equal(Scale.none(2)(x), x)
-
-
 # Names and order of levels
 
 

@@ -12,7 +12,6 @@ from polyfid.inference.linalg import (
     jittered_root,
     jittered_whitener,
     lower_root,
-    mirror,
     symm,
     symv,
     times_triangular,
@@ -103,13 +102,9 @@ def test_indefinite_refuses_sites_that_outweigh_the_prior():
     K = np.array([[2.0, 0.0], [0.0, 1.0]])
     root = np.sqrt([0.6, 0.5])
     B = np.diag([-1.0, 1.0]) + root[:, None] * K * root
-    with pytest.raises(NotPositiveDefinite, match="outweigh"):
-        Indefinite(B, 1)
-
-
-def test_indefinite_refuses_the_border():
-    with pytest.raises(NotPositiveDefinite, match="outweigh"):
-        Indefinite(np.diag([-1e-14, 1.0]), 1)
+    for matrix in (B, np.diag([-1e-14, 1.0])):
+        with pytest.raises(NotPositiveDefinite, match="outweigh"):
+            Indefinite(matrix, 1)
 
 
 @pytest.mark.parametrize("rank", [0, 1, 7, 30])
@@ -119,16 +114,6 @@ def test_root_of_a_singular_matrix(rank):
     A = G @ G.T
     S = jittered_root(A)
     np.testing.assert_allclose(S @ S.T, A, rtol=0.0, atol=1e-9 * max(1.0, np.abs(A).max()))
-
-
-def test_root_of_a_definite_matrix_is_its_cholesky_factor():
-    A = definite(20)
-    np.testing.assert_allclose(jittered_root(A), np.linalg.cholesky(A), rtol=1e-9, atol=1e-9)
-
-
-def test_root_of_a_matrix_with_a_negative_eigenvalue():
-    with pytest.raises(NotPositiveDefinite, match="jitter"):
-        jittered_root(np.diag([1.0, -0.5]))
 
 
 @pytest.mark.parametrize("n", [*SIZES, 300])
@@ -159,7 +144,6 @@ def test_whitener_and_root_undo_and_make_a_matrix(n):
     C = lower_root(upper(K))
     np.testing.assert_allclose(C @ C.T, K, atol=IDENTITY)
     np.testing.assert_array_equal(C, np.tril(C))
-    np.testing.assert_array_equal(mirror(np.triu(K)), np.triu(K) + np.triu(K, 1).T)
 
 
 def test_whitener_of_a_singular_matrix_has_jitter_and_of_an_indefinite_one_there_is_none():
@@ -167,7 +151,8 @@ def test_whitener_of_a_singular_matrix_has_jitter_and_of_an_indefinite_one_there
     T, jitter = jittered_whitener(ones)
     assert 1e-12 <= jitter <= 1e-9
     np.testing.assert_allclose(T.T @ (ones + jitter * np.eye(40)) @ T, np.eye(40), atol=1e-3)
-    with pytest.raises(NotPositiveDefinite, match="jitter"):
-        jittered_whitener(np.diag([1.0, -1.0]))
+    for function in (jittered_whitener, jittered_root):
+        with pytest.raises(NotPositiveDefinite, match="jitter"):
+            function(np.diag([1.0, -1.0]))
     with pytest.raises(NotPositiveDefinite, match="leading minor 2"):
         lower_root(np.diag([1.0, -1.0]))

@@ -7,7 +7,7 @@ from tolerances import IDENTITY
 
 from polyfid.inference import SCHEMES
 from polyfid.kernels import RBF, Constant
-from polyfid.kernels.hyperprior import HyperPrior
+from polyfid.kernels.parameters import HyperPrior
 from polyfid.learning import occam
 from polyfid.learning.climb import maximise
 from polyfid.learning.evidence import Evidence

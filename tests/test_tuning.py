@@ -9,7 +9,7 @@ from tolerances import GRADIENT
 from polyfid.inference import SCHEMES
 from polyfid.inference.linalg import NotPositiveDefinite
 from polyfid.kernels import RBF, Constant, Linear, White
-from polyfid.kernels.hyperprior import HyperPrior
+from polyfid.kernels.parameters import HyperPrior
 from polyfid.learning.climb import maximise, spread_starts
 from polyfid.learning.evidence import Evidence
 from polyfid.learning.options import Options

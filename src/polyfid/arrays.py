@@ -30,11 +30,6 @@ class Scale:
         spread = np.where(reach > 0.0, reach, 1.0) * np.sqrt(share @ np.square(shape))
         return cls(np.where(reach > 0.0, centre, x[0]), spread)  # constants become exactly zero
 
-    @classmethod
-    def none(cls, n_features: int) -> Scale:
-        """Leaves the features as they are."""
-        return cls(np.zeros(n_features), np.ones(n_features))
-
     def __call__(self, x: Array) -> Array:
         return (x - self.centre) / self.spread
 

@@ -27,16 +27,11 @@ from tolerances import GRADIENT, IDENTITY
 from polyfid.inference import SCHEMES
 from polyfid.inference import inducing as inducing_module
 from polyfid.inference import passes as passes_module
-from polyfid.inference.inducing import Basis, Inducing
+from polyfid.inference.inducing import Basis, Inducing, SparseBelief
 from polyfid.inference.passes import GradientPass, SumsPass
-from polyfid.inference.posterior import Posterior
-from polyfid.inference.sparse_belief import SparseBelief
-from polyfid.inference.sparse_posterior import SparsePosterior
+from polyfid.inference.posterior import Posterior, SparsePosterior
 from polyfid.kernels import RBF, Matern32, White
-from polyfid.kernels.hyperprior import HyperPrior
-from polyfid.learning.climb import maximise
-from polyfid.learning.evidence import Evidence
-from polyfid.learning.sparse_evidence import MovableEvidence, SparseEvidence
+from polyfid.learning.evidence import Evidence, MovableEvidence, SparseEvidence
 from polyfid.model.likelihoods import Logit
 from polyfid.model.prior import Autoregressive
 from polyfid.rows import Points
@@ -236,13 +231,6 @@ def test_sums_are_those_of_plain_formulas(three_levels):
     assert SparseBelief.prior(len(mu)).divergence == 0.0
 
 
-def test_features_make_the_covariance_of_the_inducing_points():
-    prior = PRIORS["coregional"](1.5 * Matern32(1.1))
-    points = make_points(12, 3)
-    Phi = Basis(prior, Inducing((points.x, points.x))).features(points)
-    np.testing.assert_allclose(Phi @ Phi.T, prior.cross_covariance(points, points), atol=1e-9)
-
-
 @pytest.mark.parametrize("block_size", [1, 7, 59, 60, 1000])
 def test_blocks_of_any_size_give_the_same_sums(three_levels, block_size, monkeypatch):
     rows, passes = three_levels[2], passes_of(*three_levels)
@@ -323,15 +311,6 @@ def test_no_pass_that_is_kept_lowers_the_bound():
     assert (np.diff([state.bound for state in told]) >= -1e-9).all()
 
 
-def test_steps_that_are_not_enough_are_reported():
-    rows = make_rows(TWO_LEVELS)
-    inducing = inducing_at_rows(rows.points, TWO_LEVELS)
-    evidence = SparseEvidence(TWO_LEVELS, rows, inducing, tol=1e-10, max_iter=2)
-    report = evidence(evidence.theta).report
-    assert (report.outcome, report.n_iter, report.converged) == ("out of steps", 2, False)
-    assert str(report).startswith("not converged: out of steps after 2 steps")
-
-
 def test_a_warm_start_saves_passes_and_changes_nothing():
     rows = make_rows(TWO_LEVELS)
     evidence = tight(TWO_LEVELS, rows, inducing_at_rows(rows.points, TWO_LEVELS, 6))
@@ -340,45 +319,7 @@ def test_a_warm_start_saves_passes_and_changes_nothing():
     assert warm.value == pytest.approx(cold.value, rel=IDENTITY)
 
 
-def test_tuning_climbs_the_bound():
-    rows = make_rows(TWO_LEVELS, n=60)
-    inducing = inducing_at_rows(rows.points, TWO_LEVELS, 12)
-    evidence = SparseEvidence(TWO_LEVELS, rows, inducing, tol=1e-6)
-    flat = HyperPrior.independent(evidence.theta, np.ones(len(evidence.theta)))
-    optimum = maximise(evidence, flat, [evidence.theta], max_iter=50)
-    assert optimum.converged
-    assert optimum.objective > evidence(evidence.theta).value + 0.1
-
-
 # ------------------------------------------------------------------------------- identities
-
-
-def test_weight_two_is_a_row_twice():
-    rows = make_rows(TWO_LEVELS, n=20, weights=[1.0, 2.0])
-    inducing = inducing_at_rows(rows.points, TWO_LEVELS, 6)
-    twice = np.repeat(np.arange(20), np.resize([1, 2], 20))
-    points = Points(rows.points.x[twice], rows.points.level[twice])
-    again = relabelled(rows, points, rows.likelihood.y[twice])
-    a, b = (converged(e(e.theta)) for e in (tight(TWO_LEVELS, r, inducing) for r in (rows, again)))
-    assert a.value == pytest.approx(b.value, rel=IDENTITY)
-    np.testing.assert_allclose(a.gradient, b.gradient, rtol=1e-8, atol=1e-8)
-
-
-def test_swapped_labels_swap_the_posterior():
-    rows = make_rows(TWO_LEVELS, n=20)
-    inducing, y = inducing_at_rows(rows.points, TWO_LEVELS, 6), rows.likelihood.y
-    a, b = (tight(TWO_LEVELS, relabelled(rows, y=s * y), inducing) for s in (1.0, -1.0))
-    assert a(a.theta).value == pytest.approx(b(b.theta).value, rel=IDENTITY)
-    mean, variance = posterior_of(a).mean_and_variance(rows.points)
-    other_mean, other_variance = posterior_of(b).mean_and_variance(rows.points)
-    np.testing.assert_allclose(mean, -other_mean, atol=1e-9)
-    np.testing.assert_allclose(variance, other_variance, atol=1e-9)
-
-
-def test_one_class_only():
-    rows = relabelled(make_rows(TWO_LEVELS, n=20), y=np.ones(20))
-    posterior = posterior_of(tight(TWO_LEVELS, rows, inducing_at_rows(rows.points, TWO_LEVELS)))
-    assert (posterior.mean(rows.points)[rows.points.level == 0] > 0.0).all()
 
 
 @pytest.mark.parametrize("count", [3, 0])

@@ -5,9 +5,6 @@ import dataclasses
 import numpy as np
 import pytest
 from families import EACH, FOUR, KERNELS, TWO, differences, every_kernel
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 from tolerances import GRADIENT, IDENTITY
 
 from polyfid.kernels import (
@@ -186,6 +183,7 @@ def test_bounds_and_names_go_with_theta(kernel):
     assert (kernel.theta <= kernel.bounds[:, 1]).all()
     assert len(kernel.theta_names) == len(set(kernel.theta_names)) == p
     assert kernel.for_features(4).theta_names == kernel.theta_names
+    assert kernel.describe(["age", "income", "town", "trade"])
 
 
 @every
@@ -198,13 +196,6 @@ def test_immutable(kernel):
     kernel.theta[...] = 99.0
     np.testing.assert_array_equal(kernel.theta, before)
     kernel(X)[...] = 0.0  # callers own what they get
-
-
-@every
-def test_words(kernel):
-    assert kernel.describe()
-    assert kernel.describe(["age", "income", "town", "trade"])
-    assert " at 0x" not in repr(kernel)
 
 
 def test_columns_are_named_in_words():
@@ -236,16 +227,9 @@ def test_ard_takes_the_number_of_columns_from_the_data():
     assert RBF(2.0, ard=True).for_features(3) == RBF((2.0, 2.0, 2.0))
     assert RBF(2.0, ard=True, columns=(0, 2)).for_features(3) == RBF((2.0, 2.0), columns=(0, 2))
     assert (3.0 * RBF(2.0, ard=True)).for_features(2) == 3.0 * RBF((2.0, 2.0))
-    assert RBF(2.0, ard="free").for_features(2) == RBF((2.0, 2.0), ard="free")
-
-
-def test_free_length_scales_differ_in_their_prior_only():
-    free, tied = (RBF(1.4, ard=a).for_features(4) for a in ("free", True))
-    assert free != tied
-    np.testing.assert_array_equal(free(X), tied(X))
-    assert free.theta_names == tied.theta_names
+    free = RBF(2.0, ard="free").for_features(2)
+    assert free == RBF((2.0, 2.0), ard="free") != RBF((2.0, 2.0))
     assert free.with_theta(free.theta + 0.1).ard == "free"
-    assert repr(free) == "RBF(length_scale=(1.4, 1.4, 1.4, 1.4), ard='free')"
     assert Matern(1.4, nu=0.5, ard="free") == Matern12(1.4, ard="free")
 
 
@@ -288,14 +272,6 @@ def test_categories_that_the_sets_do_not_share():
     np.testing.assert_allclose(K, [[all_differ, all_differ], [first_differs, all_differ]])
 
 
-@pytest.mark.parametrize(
-    ("nu", "cls"), [(0.5, Matern12), (1.5, Matern32), (2.5, Matern52), (np.inf, RBF)]
-)
-def test_matern_by_smoothness(nu, cls):
-    kernel = Matern(TWO, nu=nu, length_scale_bounds=(0.1, 9.0), columns=[0, 2])
-    assert kernel == cls(TWO, (0.1, 9.0), columns=(0, 2))
-
-
 def test_numbers_are_constants():
     assert 2 * RBF() == np.float64(2.0) * RBF() == Constant(2.0) * RBF()
     assert RBF() * np.float64(2.0) == RBF() * Constant(2.0)
@@ -310,33 +286,24 @@ def test_numbers_are_constants():
     [
         (lambda: RBF(-1.0), r"RBF\(length_scale=\) must be a number, or one per column, positive"),
         (lambda: RBF([1.0, 0.0]), r"RBF\(length_scale=\).*got \[1.0, 0.0\]"),
-        (lambda: RBF([]), r"RBF\(length_scale=\)"),
         (lambda: RBF("long"), r"RBF\(length_scale=\).*got 'long'"),
-        (lambda: RBF([[1.0]]), r"RBF\(length_scale=\)"),
         (lambda: Matern32(np.nan), r"Matern32\(length_scale=\)"),
         (lambda: Constant([1.0, 2.0]), r"Constant\(value=\) must be a number, positive"),
         (lambda: RationalQuadratic(alpha=[1.0]), r"RationalQuadratic\(alpha=\) must be a number,"),
         (lambda: RBF(1.0, (2.0, 1.0)), r"RBF\(length_scale_bounds=\) must be \(low, high\)"),
         (lambda: RBF(1.0, (0.0, 1.0)), r"0 < low <= high < inf"),
-        (lambda: RBF(1.0, (1.0, np.inf)), r"0 < low <= high < inf"),
-        (lambda: RBF(1.0, (1.0, 2.0, 3.0)), r"RBF\(length_scale_bounds=\)"),
         (lambda: RBF(1.0, ("low", "high")), r"RBF\(length_scale_bounds=\)"),
         (lambda: RBF(1.0, None), r"RBF\(length_scale_bounds=\).*got None"),
         (lambda: RBF(1.0, "free"), r'or "fixed"; got \'free\''),
-        (lambda: RBF(1.0, EACH), r"has 4 pairs for 1 value\(s\) of length_scale; give one pair"),
-        (lambda: RBF(TWO, EACH), r"has 4 pairs for 2 value\(s\) of length_scale; give one pair"),
+        (lambda: RBF(TWO, EACH), r"one such pair per value \(2 in all\)"),
         (lambda: RBF(ard="loose"), r'RBF\(ard=\) must be False, True or "free"; got \'loose\''),
-        (lambda: RBF(ard=None), r'RBF\(ard=\) must be False, True or "free"; got None'),
         (lambda: RBF(columns=(1, 1)), r"columns of RBF must be distinct indices from 0"),
         (lambda: RBF(columns=(-1,)), r"columns of RBF must be distinct indices from 0"),
-        (lambda: RBF(columns=()), r"columns of RBF must be distinct indices from 0"),
-        (lambda: RBF(FOUR, columns=(0, 1)), r"RBF has 2 columns and 4 length-scales"),
+        (lambda: RBF(FOUR, columns=(0, 1)), r"RBF has 4 length-scales for 2 features"),
         (lambda: RBF(TWO).for_features(4), r"RBF has 2 length-scales for 4 features"),
-        (lambda: RBF(TWO)(X), r"RBF has 2 length-scales for 4 features"),
         (lambda: RBF(columns=(1, 4))(X), r"RBF asks for column 4, but there are 4 features"),
         (lambda: (2.0 * RBF(columns=(9,)) + White())(X), r"RBF asks for column 9"),
         (lambda: RBF()([1.0, 2.0]), r"X must have the shape \(rows, features\), got \(2,\)"),
-        (lambda: RBF()([[1.0]], [1.0]), r"Z must have the shape"),
         (lambda: Matern(nu=2.0), r"Matern\(nu=\) must be 0.5, 1.5, 2.5 or inf, got 2.0"),
         (lambda: 0.0 * RBF(), r"Constant\(value=\) must be a number, positive and finite"),
     ],
@@ -352,33 +319,3 @@ def test_only_kernels_and_numbers_combine(other):
         RBF() + other
     with pytest.raises(TypeError, match="expected a kernel"):
         other * RBF()
-
-
-leaf_kernels = st.one_of(
-    st.builds(
-        lambda cls, lengths: cls(lengths),
-        st.sampled_from([RBF, Matern12, Matern32, Matern52, RationalQuadratic, Categorical]),
-        st.one_of(st.floats(0.1, 10.0), st.tuples(st.floats(0.1, 10.0), st.floats(0.1, 10.0))),
-    ),
-    st.builds(Linear, st.floats(1.0, 10.0)),
-    st.builds(Constant, st.floats(0.1, 2.0)),
-    st.builds(White, st.floats(0.1, 2.0)),
-)
-kernel_trees = st.recursive(
-    leaf_kernels,
-    lambda parts: st.one_of(
-        st.builds(lambda a, b: a + b, parts, parts), st.builds(lambda a, b: a * b, parts, parts)
-    ),
-    max_leaves=4,
-)
-
-
-@settings(deadline=None, max_examples=100)
-@given(
-    kernel=kernel_trees,
-    x=hnp.arrays(float, st.tuples(st.integers(1, 8), st.just(2)), elements=st.floats(-2.0, 2.0)),
-)
-def test_sums_and_products_are_positive_semidefinite(kernel, x):
-    K = kernel(x)
-    np.testing.assert_allclose(kernel.diagonal(x), np.diag(K), rtol=IDENTITY, atol=IDENTITY)
-    assert np.linalg.eigvalsh((K + K.T) / 2.0).min() >= -IDENTITY * max(1.0, K.max())

@@ -7,12 +7,9 @@ from tolerances import IDENTITY
 
 from polyfid.kernels import (
     RBF,
-    Constant,
     Linear,
-    Matern12,
     Matern52,
     Pairs,
-    RationalQuadratic,
     White,
     from_sklearn,
 )
@@ -61,7 +58,6 @@ WRAPPED = [
     (sk.ConstantKernel(0.5) * sk.WhiteKernel(0.3) + sk.DotProduct()) ** 3,
 ]
 EXACT = [k for k in WRAPPED if not isinstance(k, sk.PairwiseKernel | sk.Matern)]
-NUMERIC = [k for k in WRAPPED if isinstance(k, sk.PairwiseKernel | sk.Matern)]
 
 
 def named(kernels):
@@ -72,15 +68,11 @@ def contains_wrapped(kernel):
     return "SklearnKernel" in repr(kernel)
 
 
-@named(TRANSLATED + DOT_PRODUCTS)
-def test_translated_to_native_kernels(theirs):
-    assert not contains_wrapped(from_sklearn(theirs))
-
-
 @named(TRANSLATED + DOT_PRODUCTS + WRAPPED)
 @pytest.mark.filterwarnings("ignore:.*no native counterpart")
 def test_same_covariance(theirs):
     ours = from_sklearn(theirs)
+    assert contains_wrapped(ours) == any(theirs is kernel for kernel in WRAPPED)
     np.testing.assert_allclose(ours(X), theirs(X), rtol=SAME, atol=SAME)
     np.testing.assert_allclose(ours(X, Z), theirs(X, Z), rtol=SAME, atol=SAME)
     np.testing.assert_allclose(ours.diagonal(X), theirs.diag(X), rtol=SAME)
@@ -110,35 +102,8 @@ def test_same_gradient(theirs):
     np.testing.assert_allclose(found, expected, rtol=IDENTITY, atol=IDENTITY)
 
 
-@named(NUMERIC)
-def test_gradients_that_scikit_learn_takes_numerically(theirs):
-    # Its step of 1e-10 leaves an error of about 1e-6 in each entry, so GRADIENT is out of reach.
-    kernel = SklearnKernel(theirs)
-    pairs = Pairs(X, Z)
-    K_bar = np.random.default_rng(1).normal(size=pairs.shape)
-    step = np.array([1e-5])
-    up, down = (kernel.with_theta(kernel.theta + h).evaluate(pairs) for h in (step, -step))
-    expected = np.vdot(K_bar, up - down) / (2.0 * step)
-    np.testing.assert_allclose(
-        kernel.linearise(pairs).pull(K_bar).theta, expected, rtol=1e-4, atol=1e-4
-    )
-
-
-def test_values_are_translated():
-    assert from_sklearn(sk.ConstantKernel(2.0, "fixed")) == Constant(2.0, "fixed")
-    assert from_sklearn(sk.WhiteKernel(2.0)) == White(2.0)
-    assert from_sklearn(sk.RBF([1.0, 2.0], [(0.1, 9.0), (0.2, 8.0)])) == RBF(
-        (1.0, 2.0), ((0.1, 9.0), (0.2, 8.0))
-    )
-    assert from_sklearn(sk.Matern(2.0, nu=0.5)) == Matern12(2.0)
-    assert from_sklearn(sk.Matern(2.0, nu=np.inf)) == RBF(2.0)
-    assert from_sklearn(sk.RationalQuadratic(2.0, 3.0)) == RationalQuadratic(2.0, alpha=3.0)
-    linear = Linear(1.0, "fixed")
-    assert from_sklearn(sk.DotProduct(2.0, (0.5, 4.0))) == Constant(4.0, (0.25, 16.0)) + linear
-    assert from_sklearn(sk.DotProduct(0.0, "fixed")) == linear
-
-
 def test_kernels_of_both_libraries_combine():
+    assert from_sklearn(sk.DotProduct(0.0, "fixed")) == Linear(1.0, "fixed")
     assert RBF() + sk.Matern(nu=2.5) == RBF() + Matern52()
     assert 2.0 * RBF() * sk.WhiteKernel() == 2.0 * RBF() * White()
     # Here scikit-learn's operator runs first and takes our kernel for a number.

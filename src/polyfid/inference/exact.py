@@ -12,19 +12,36 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from polyfid.arrays import Array
 from polyfid.inference.linalg import Cholesky, Factor, Indefinite, Inverse, symm, symv
-from polyfid.inference.sites import Sites
-from polyfid.model.prior import LinearisedPrior, Prior, Tile, tiles
+from polyfid.model.prior import Prior, Tile, tiles
 from polyfid.rows import Points
 
 #: Below this w_i K_ii, 1 - diag(B^-1) has lost the digits that v_i needs.
 _WEAK_SITE = 1e-5
 _COLUMNS = 64  # of K at a time where variances are computed one by one
+
+
+@dataclass(frozen=True)
+class Sites:
+    """What stands in for the labels: one factor exp(nu f - w f^2 / 2) per row, (n,) each."""
+
+    w: Array
+    nu: Array
+
+    @property
+    def root(self) -> Array:
+        """|w|^(1/2)."""
+        return np.sqrt(np.abs(self.w))
+
+    @property
+    def signs(self) -> Array:
+        """-1 where w is negative, else 1."""
+        return np.where(self.w < 0.0, -1.0, 1.0)
 
 
 class Start(Protocol):
@@ -42,16 +59,9 @@ class Start(Protocol):
 
 
 class ExactCovariance:
-    """Prior covariance K of the latent values at the rows.
+    """Prior covariance K of the latent values at the rows; ``gradient`` keeps what `pull` needs.
 
-    Parameters
-    ----------
-    prior : Prior
-    points : Points
-    parts : list of Tile, optional
-        Tiles of the points from an earlier covariance; distances between points are kept there.
-    gradient : bool
-        Keep what `pull` needs.
+    ``parts`` are the tiles of an earlier covariance, which keep distances between points.
     """
 
     def __init__(
@@ -59,12 +69,8 @@ class ExactCovariance:
     ) -> None:
         self.prior, self.points = prior, points
         self.tiles = tiles(points) if parts is None else parts
-        self._linearised: LinearisedPrior | None = None
-        if gradient:
-            self._linearised = prior.linearise(self.tiles)
-            self.K = self._linearised.K
-        else:
-            self.K = prior.covariance(self.tiles)
+        self._linearised = prior.linearise(self.tiles) if gradient else None
+        self.K = prior.covariance(self.tiles) if self._linearised is None else self._linearised.K
         self.diagonal = np.diagonal(self.K).copy()
 
     def prior_belief(self) -> ExactBelief:
@@ -87,19 +93,10 @@ class ExactCovariance:
     def condition(self, sites: Sites, start: ExactBelief) -> FactorisedBelief:
         """The posterior given the sites, with B factorised; the mean of ``start`` is refined."""
         factor = self.factorise(sites)
-        return FactorisedBelief(self, sites, *self._refine(sites, start, factor), factor)
-
-    def condition_inverted(self, sites: Sites, start: ExactBelief) -> InvertedBelief:
-        """As `condition`, with B^-1 in the place of the factor."""
-        factor = self.factorise(sites)
-        alpha, mean = self._refine(sites, start, factor)
-        return InvertedBelief(self, sites, alpha, mean, factor.into_inverse())
-
-    def _refine(self, sites: Sites, start: ExactBelief, factor: Factor) -> tuple[Array, Array]:
         residual = sites.nu - sites.w * start.mean - start.alpha
         correction = factor.solve(sites.root * symv(self.K, residual))
         alpha = start.alpha + residual - sites.root * correction
-        return alpha, symv(self.K, alpha)
+        return FactorisedBelief(self, sites, alpha, symv(self.K, alpha), factor)
 
     def condition_near(
         self, sites: Sites, start: ExactBelief, near: Start, tolerance: float, max_iter: int
@@ -148,29 +145,20 @@ class ExactCovariance:
             u, g = implicit
             left += [u, g]
             right += [g, u]
+        U, V = np.stack(left, 1), np.stack(right, 1)
         root, inverse = belief.sites.root, belief.inverse.matrix
-        return self._linearised.pull(
-            _Adjoint(np.stack(left, 1), np.stack(right, 1), root, inverse).of_tile
-        )
 
+        def adjoint(tile: Tile) -> Array:
+            """2 K_bar = U V^T - R of a tile."""
+            K_bar: Array = U[tile.rows] @ V[tile.cols].T
+            R = inverse[tile.rows, tile.cols] * root[tile.cols]
+            R *= root[tile.rows, None]
+            K_bar -= R
+            if tile.on_diagonal:
+                K_bar[:, : len(K_bar)] *= _upper(len(K_bar))
+            return K_bar
 
-class _Adjoint(NamedTuple):
-    """The derivative of the evidence in K, 2 K_bar = U V^T - R, tile by tile."""
-
-    U: Array
-    V: Array
-    root: Array
-    inverse: Array
-
-    def of_tile(self, tile: Tile) -> Array:
-        rows, cols = tile.rows, tile.cols
-        K_bar = self.U[rows] @ self.V[cols].T
-        R = self.inverse[rows, cols] * self.root[cols]
-        R *= self.root[rows, None]
-        K_bar -= R
-        if tile.on_diagonal:
-            K_bar[:, : len(K_bar)] *= _upper(len(K_bar))
-        return np.asarray(K_bar)
+        return self._linearised.pull(adjoint)
 
 
 @lru_cache(maxsize=16)
@@ -183,8 +171,7 @@ def _upper(n: int) -> Array:
 class ExactBelief:
     """The Gaussian posterior at the rows, given sites.
 
-    `factorised` and `inverted` give the same belief with B factorised or inverted, at the cost of
-    doing so where it is not there yet.
+    `factorised` and `inverted` compute what is not there yet.
     """
 
     covariance: ExactCovariance
@@ -196,7 +183,7 @@ class ExactBelief:
         return self.covariance.condition(self.sites, self)
 
     def inverted(self) -> InvertedBelief:
-        return self.covariance.condition_inverted(self.sites, self)
+        return self.covariance.condition(self.sites, self).into_inverted()
 
     def start(self) -> WarmStart:
         """What another inference may start from, without the covariance of this one."""
@@ -231,6 +218,11 @@ class FactorisedBelief(ExactBelief):
     def factorised(self) -> FactorisedBelief:
         return self
 
+    def into_inverted(self) -> InvertedBelief:
+        """The belief with B^-1, in the memory of the factor, which is gone afterwards."""
+        inverse = self.factor.into_inverse()
+        return InvertedBelief(self.covariance, self.sites, self.alpha, self.mean, inverse)
+
     @property
     def log_det(self) -> float:
         return self.factor.log_det
@@ -257,6 +249,10 @@ class InvertedBelief(ExactBelief):
         """w_i v_i, accurate also where w_i is small."""
         return np.asarray(1.0 - self.sites.signs * np.diagonal(self.inverse.matrix))
 
+    @property
+    def variance(self) -> Array:
+        return self._variance
+
     @cached_property
     def _variance(self) -> Array:
         w, K, prior = self.sites.w, self.covariance.K, self.covariance.diagonal
@@ -270,10 +266,6 @@ class InvertedBelief(ExactBelief):
             shrink = np.einsum("ij,ij->j", V, symm(self.inverse.matrix, V))
             variance[index] = prior[index] - shrink
         return np.maximum(variance, np.finfo(float).tiny)
-
-    @property
-    def variance(self) -> Array:
-        return self._variance
 
     def implicit_solve(self, a: Array) -> Array:
         """(I + W K)^-1 a."""

@@ -7,17 +7,30 @@ With u_s = g_s(Z_s) and K_uu = L L^T, a row of level t has the features
 where the rest, of variance k_ii - phi_i^T phi_i, is what inducing points do not explain. Noise
 that every row has of its own (`White`) cannot be explained by other points, not even by one with
 the same coordinates: it is in k_ii only.
+
+What is believed of v is q(v) = N(mu, S), by natural parameters relative to the prior N(0, I): sums
+over the rows, which steps mix linearly,
+
+    S^-1 = I + sum_i w_i phi_i phi_i^T,  S^-1 mu = sum_i nu_i phi_i.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from polyfid.arrays import Array, Indices
-from polyfid.inference.linalg import jittered_whitener, times_triangular
+from polyfid.inference.linalg import (
+    Cholesky,
+    NotPositiveDefinite,
+    jittered_whitener,
+    lower_root,
+    times_triangular,
+)
 from polyfid.kernels import Pairs
 from polyfid.kernels.contract import Adjoints, Linearised
 from polyfid.kernels.pairs import PassingPairs, PointSet
@@ -30,14 +43,7 @@ PIECE_ELEMENTS = 1 << 17
 
 @dataclass(frozen=True)
 class Inducing:
-    """Points of each process, (m_s, d) each; a process may have none.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> Inducing((np.zeros((3, 2)), np.ones((1, 2)))).sizes
-    (3, 1)
-    """
+    """Points of each process, (m_s, d) each; a process may have none."""
 
     z: tuple[Array, ...]
 
@@ -49,27 +55,31 @@ class Inducing:
     def total(self) -> int:
         return sum(self.sizes)
 
+    @property
+    def slices(self) -> list[slice]:
+        """Where each process has its coordinates among all of v."""
+        return consecutive(self.sizes)
+
+
+def consecutive(sizes: Iterable[int]) -> list[slice]:
+    """Slices of these sizes, one after the other."""
+    edges = np.cumsum([0, *sizes]).tolist()
+    return list(map(slice, edges[:-1], edges[1:]))
+
 
 class LevelBlock:
-    """The part of v that the latent function of one level depends on.
-
-    Attributes
-    ----------
-    processes : those with inducing points that load on the level; ``all_processes``: all that do.
-    loading : the row of A that belongs to the level.
-    columns : coordinates among all of v.
-    parts : where each process has its own among these.
-    """
+    """The coordinates of v that the latent function of one level depends on."""
 
     def __init__(self, prior: Prior, inducing: Inducing, level: int) -> None:
-        stops = np.cumsum(inducing.sizes)
         self.all_processes: list[int] = np.flatnonzero(prior.support[level]).tolist()
+        #: Processes with inducing points that load on the level.
         self.processes = [s for s in self.all_processes if inducing.sizes[s]]
+        #: The row of A that belongs to the level.
         self.loading = prior.loadings[level]
-        own = [np.arange(stops[s] - inducing.sizes[s], stops[s]) for s in self.processes]
+        own = [np.r_[inducing.slices[s]] for s in self.processes]
+        #: Coordinates among all of v, and where each process has its own among these.
         self.columns: Indices = np.concatenate([np.empty(0, dtype=np.intp), *own])
-        edges = np.cumsum([0, *map(len, own)]).tolist()
-        self.parts = dict(zip(self.processes, map(slice, edges[:-1], edges[1:]), strict=True))
+        self.parts = dict(zip(self.processes, consecutive(map(len, own)), strict=True))
 
     @property
     def width(self) -> int:
@@ -82,32 +92,10 @@ class LevelBlock:
 
 
 class Basis:
-    """The features of a prior's inducing points.
+    """The features of a prior's inducing points, one set of points per process.
 
-    Parameters
-    ----------
-    prior : Prior
-    inducing : Inducing
-        One set of points per process of the prior.
-    places : bool
-        Whether gradients are in the places of the points too: a process's parameters are then its
-        kernel's theta and the coordinates of its points, row by row.
-
-    Raises
-    ------
-    NotPositiveDefinite
-        Where the covariance of the inducing points is not, even with jitter.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from polyfid.kernels import RBF
-    >>> from polyfid.model.prior import Autoregressive
-    >>> prior = Autoregressive((RBF(), RBF()), (2.0,))
-    >>> basis = Basis(prior, Inducing((np.zeros((1, 1)), np.zeros((1, 1)))))
-    >>> basis.features(Points(np.zeros((2, 1)), np.array([0, 1]))).round(6)
-    array([[1., 0.],
-           [2., 1.]])
+    With ``places``, gradients are in the places of the points too: the parameters of a process are
+    then its kernel's theta and the coordinates of its points, row by row.
     """
 
     def __init__(self, prior: Prior, inducing: Inducing, places: bool = False) -> None:
@@ -138,9 +126,7 @@ class Basis:
     def parameters(self) -> list[slice]:
         """Where the parameters of each process are among those of all."""
         kernels = zip(self.prior.kernels, self.inducing.z, strict=True)
-        sizes = [len(kernel.theta) + self.places * z.size for kernel, z in kernels]
-        edges = np.cumsum([0, *sizes]).tolist()
-        return list(map(slice, edges[:-1], edges[1:]))
+        return consecutive(len(kernel.theta) + self.places * z.size for kernel, z in kernels)
 
     def covariance(self, x: Array, s: int) -> Array:
         """k_s(x, Z_s), (n, m_s)."""
@@ -186,10 +172,8 @@ class Basis:
         With dL = L low(L^-1 dK_uu L^-T), where low takes the lower triangle and half the diagonal,
         d phi = -low(L^-1 dK_uu L^-T) phi, so that K_uu_bar = -L^-T low(B) L^-1.
         """
-        stops = np.cumsum(self.inducing.sizes)
         bars = []
-        for s, z in enumerate(self.inducing.z):
-            part = slice(stops[s] - len(z), stops[s])
+        for s, (z, part) in enumerate(zip(self.inducing.z, self.inducing.slices, strict=True)):
             low = np.tril(B[part, part])
             low.flat[:: len(z) + 1] *= 0.5
             T = self.whiteners[s]
@@ -210,3 +194,66 @@ def pieces(rows: slice, width: int) -> list[slice]:
     """Cut rows into pieces whose arrays of this width stay in cache."""
     size = max(64, PIECE_ELEMENTS // max(width, 1))
     return [slice(a, min(a + size, rows.stop)) for a in range(rows.start, rows.stop, size)]
+
+
+@dataclass(frozen=True)
+class SparseBelief:
+    """q(v) of m inducing variables: ``gram`` = S^-1 - I, (m, m), and ``linear`` = S^-1 mu, (m,)."""
+
+    gram: Array
+    linear: Array
+
+    @classmethod
+    def prior(cls, m: int) -> SparseBelief:
+        """What is believed with no labels."""
+        return cls(np.zeros((m, m)), np.zeros(m))
+
+    @cached_property
+    def _moments(self) -> tuple[Array, Array, float]:
+        """Mean mu, covariance S, and log|S^-1|."""
+        precision = self.gram.copy()
+        precision.flat[:: len(precision) + 1] += 1.0
+        factor = Cholesky(precision)
+        mean, inverse = factor.solve(self.linear), factor.into_inverse()
+        S = np.triu(inverse.matrix)
+        return mean, S + np.triu(S, 1).T, inverse.log_det
+
+    @property
+    def mean(self) -> Array:
+        return self._moments[0]
+
+    @property
+    def covariance(self) -> Array:
+        return self._moments[1]
+
+    @property
+    def is_proper(self) -> bool:
+        """Whether there is such a distribution: negative sites may outweigh the prior."""
+        try:
+            return bool(np.isfinite(self.mean).all())
+        except NotPositiveDefinite:
+            return False
+
+    @property
+    def divergence(self) -> float:
+        """KL(q || N(0, I))."""
+        mean, S, log_det = self._moments
+        return 0.5 * float(np.trace(S) - len(S) + mean @ mean + log_det)
+
+    def whitened(self, gram: Array, linear: Array) -> Array:
+        """A change of the natural parameters in units of this belief's standard deviations.
+
+        To second order the sum of squares, (m + m^2,), is twice the divergence that the change
+        makes, and twice what such a step gains in the bound if it goes to the rows' own sums.
+        """
+        shift = self._root.T @ (linear - gram @ self.mean)
+        turn = self._root.T @ gram @ self._root
+        return np.concatenate([shift, np.sqrt(0.5) * turn.ravel()])
+
+    @cached_property
+    def _root(self) -> Array:
+        return lower_root(self.covariance)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Moments are of the size of the belief, and a copy computes its own.
+        return {"gram": self.gram, "linear": self.linear}

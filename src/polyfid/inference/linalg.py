@@ -20,6 +20,9 @@ from polyfid.arrays import Array
 
 #: Below this size threads of BLAS cost more than they bring, and very much more on a busy machine.
 SMALL = 800
+#: Size of the blocks into which triangular matrices are cut: products of them are what numpy
+#: has, and unlike scipy's triangular ones they leave the interpreter to other threads.
+_TRIANGULAR_BLOCK = 128
 
 
 def suitable_threads(n: int) -> AbstractContextManager[Any]:
@@ -41,13 +44,8 @@ class Diverged(NotPositiveDefinite):
     """An iteration ended far from a posterior."""
 
 
-def symv(K: Array, x: Array) -> Array:
-    """K x for a symmetric K of which the upper triangle is valid."""
-    return np.asarray(blas.dsymv(1.0, K.T, x, lower=1))
-
-
 class Factor(ABC):
-    """A symmetric matrix B = H^-1 diag(signs) H^-T, factorised; ``half_solve`` is H^T b."""
+    """A symmetric matrix B = H^-1 diag(signs) H^-T, factorised."""
 
     log_det: float
     signs: Array | float
@@ -58,7 +56,7 @@ class Factor(ABC):
 
     @abstractmethod
     def half_solve(self, b: Array, overwrite: bool = False) -> Array:
-        """A matrix h with b^T B^-1 b = h^T diag(signs) h, for b (n, m)."""
+        """H = H^T b, so that b^T B^-1 b = h^T diag(signs) h, for b (n, m)."""
 
     @abstractmethod
     def quadratic_form(self, d: Array) -> QuadraticForm:
@@ -82,7 +80,6 @@ class Inverse:
     log_det: float
 
     def solve(self, b: Array) -> Array:
-        """B^-1 b for a vector b."""
         return symv(self.matrix, b)
 
 
@@ -105,20 +102,12 @@ class QuadraticForm:
 
 
 class Cholesky(Factor):
-    """B = L L^T of a positive definite matrix; takes over (and destroys) the array B.
-
-    Raises
-    ------
-    NotPositiveDefinite
-    """
+    """B = L L^T of a positive definite matrix; takes over (and destroys) the array B."""
 
     signs = 1.0
 
     def __init__(self, B: Array) -> None:
-        factor, info = lapack.dpotrf(B.T, lower=1, clean=0, overwrite_a=1)
-        if info != 0:
-            raise NotPositiveDefinite(f"leading minor {info} of {len(B)} is not positive")
-        self._factor = factor
+        self._factor = _checked(lapack.dpotrf(B.T, lower=1, clean=0, overwrite_a=1))
 
     @property
     def log_det(self) -> float:  # type: ignore[override]
@@ -134,34 +123,27 @@ class Cholesky(Factor):
         return np.asarray(blas.dtrsm(1.0, self._factor, b, lower=1, overwrite_b=overwrite))
 
     def quadratic_form(self, d: Array) -> QuadraticForm:
-        inverse, info = lapack.dtrtri(self._factor, lower=1)
-        if info != 0:
-            raise NotPositiveDefinite(f"diagonal element {info} of the factor is zero")
+        inverse = _checked(lapack.dtrtri(self._factor, lower=1))
         # LAPACK leaves anything in the other triangle, and not always numbers.
         return QuadraticForm(np.ascontiguousarray((np.tril(inverse) * d).T))
 
     def into_inverse(self) -> Inverse:
         log_det = self.log_det
-        inverse, info = lapack.dpotri(self._factor, lower=1, overwrite_c=1)
+        inverse = _checked(lapack.dpotri(self._factor, lower=1, overwrite_c=1))
         del self._factor
-        if info != 0:
-            raise NotPositiveDefinite(f"diagonal element {info} of the factor is zero")
         return Inverse(np.asarray(inverse.T), log_det)
 
     def __getstate__(self) -> dict[str, Any]:
         """The triangle of L, packed; LAPACK never writes to the other one."""
-        upper = self._factor.T
-        return {"size": len(upper), "packed": np.concatenate([u[i:] for i, u in enumerate(upper)])}
+        n = len(self._factor)
+        return {"size": n, "packed": self._factor.T[_upper_triangle(n)]}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         n, packed = state["size"], _float_array(state["packed"], 1)
         if type(n) is not int or n < 0 or len(packed) != n * (n + 1) // 2:
             raise ValueError(f"a triangle of size {n!r} does not have {len(packed)} entries")
         upper = np.zeros((n, n))
-        start = 0
-        for i in range(n):
-            upper[i, i:] = packed[start : start + n - i]
-            start += n - i
+        upper[_upper_triangle(n)] = packed
         self._factor = upper.T
 
 
@@ -209,21 +191,39 @@ class Indefinite(Factor):
         self._values, self._vectors = values, vectors
 
 
+def _checked(result: tuple[Array, int]) -> Array:
+    """What a routine of LAPACK returned; its second value says where the matrix is singular."""
+    factor, info = result
+    if info != 0:
+        raise NotPositiveDefinite(f"leading minor {info} of {len(factor)} is not positive")
+    return np.asarray(factor)
+
+
+def _upper_triangle(n: int) -> Any:
+    return np.tri(n, dtype=bool).T
+
+
 def _float_array(value: Any, ndim: int) -> Array:
     if not isinstance(value, np.ndarray) or value.dtype != np.float64 or value.ndim != ndim:
         raise TypeError(f"a factor of a matrix must be an array of floats of {ndim} dimensions")
     return value
 
 
+def lower_root(S: Array) -> Array:
+    """C, lower triangular, with C C^T = S, of which the upper triangle is valid."""
+    if len(S) == 0:  # LAPACK refuses
+        return S
+    return np.ascontiguousarray(_checked(lapack.dpotrf(S.T, lower=1, clean=1)))
+
+
 def _jittered(A: Array, scale: float, exponents: range) -> tuple[Array, float]:
     """L of A + jitter scale I, and the jitter: it grows until the factorisation succeeds."""
     for exponent in exponents:
         jitter = 10.0**exponent
-        factor, info = lapack.dpotrf(
-            (A + jitter * scale * np.eye(len(A))).T, lower=1, clean=1, overwrite_a=1
-        )
-        if info == 0:
-            return np.asarray(factor), jitter
+        try:
+            return lower_root(A + jitter * scale * np.eye(len(A))), jitter
+        except NotPositiveDefinite:
+            continue
     raise NotPositiveDefinite("matrix is not positive semi-definite, even with jitter")
 
 
@@ -233,14 +233,25 @@ def jittered_root(A: Array) -> Array:
     return _jittered(A, scale, range(-14, -3))[0]
 
 
+def jittered_whitener(K: Array) -> tuple[Array, float]:
+    """T = L^-T, upper triangular, of K + jitter mean(diag K) I = L L^T; and the relative jitter.
+
+    Jitter starts at a level that no result feels.
+    """
+    if len(K) == 0:  # LAPACK refuses
+        return np.empty((0, 0)), 0.0
+    factor, jitter = _jittered(K, float(np.diagonal(K).mean()), range(-12, -4))
+    return np.ascontiguousarray(_checked(lapack.dtrtri(factor, lower=1)).T), jitter
+
+
+def symv(K: Array, x: Array) -> Array:
+    """K x for a symmetric K of which the upper triangle is valid."""
+    return np.asarray(blas.dsymv(1.0, K.T, x, lower=1))
+
+
 def symm(K: Array, V: Array) -> Array:
     """K V for a symmetric K of which the upper triangle is valid, (n, m)."""
     return np.asarray(blas.dsymm(1.0, K.T, V, lower=1))
-
-
-#: Size of the blocks into which triangular matrices are cut: products of them are what numpy
-#: has, and unlike scipy's triangular ones they leave the interpreter to other threads.
-_TRIANGULAR_BLOCK = 128
 
 
 def times_triangular(X: Array, T: Array, lower: bool, out: Array) -> Array:
@@ -261,42 +272,3 @@ def add_weighted_gram(X: Array, w: Array, out: Array) -> None:
         out -= N.T @ N
         X = X[~negative]
     out += X.T @ X  # numpy sees that this is symmetric and computes one half
-
-
-def jittered_whitener(K: Array) -> tuple[Array, float]:
-    """T = L^-T, upper triangular, of K + jitter mean(diag K) I = L L^T; and the relative jitter.
-
-    Jitter starts at a level that no result feels.
-
-    Raises
-    ------
-    NotPositiveDefinite
-    """
-    if len(K) == 0:  # LAPACK refuses
-        return np.empty((0, 0)), 0.0
-    factor, jitter = _jittered(K, float(np.diagonal(K).mean()), range(-12, -4))
-    inverse, info = lapack.dtrtri(factor, lower=1, overwrite_c=1)
-    if info != 0:
-        raise NotPositiveDefinite("covariance of the inducing points is singular")
-    return np.ascontiguousarray(inverse.T), jitter
-
-
-def lower_root(S: Array) -> Array:
-    """C, lower triangular, with C C^T = S, of which the upper triangle is valid.
-
-    Raises
-    ------
-    NotPositiveDefinite
-    """
-    if len(S) == 0:  # LAPACK refuses
-        return S
-    factor, info = lapack.dpotrf(S.T, lower=1, clean=1)
-    if info != 0:
-        raise NotPositiveDefinite(f"leading minor {info} of {len(S)} is not positive")
-    return np.ascontiguousarray(factor)
-
-
-def mirror(S: Array) -> Array:
-    """The whole of a symmetric matrix of which the upper triangle is valid."""
-    upper = np.triu(S)
-    return upper + np.triu(S, 1).T

@@ -23,35 +23,23 @@ Natural = tuple[Array, Array]
 
 Outcome = Literal["converged", "stalled", "out of steps", "under way"]
 
-#: Growth of a step after a success. Steps that overshoot would take turns if it were two.
-_LONGER = 1.4
-#: Shorter steps are not tried.
-_SHORTEST = 1e-6
-#: By how much a step may enlarge the distance where there is no objective.
-_GROWTH = 1.5
-#: And where the objective is too flat to tell: a good step may enlarge it a little.
-_FLAT = 1.1
-#: States that are this many times further from their targets than the last one say little of it.
-_REACH = 100.0
+_LONGER = 1.4  # growth of a step after a success; with two, steps that overshoot take turns
+_SHORTEST = 1e-6  # shorter steps are not tried
+_GROWTH = 1.5  # of the distance that a step may bring where there is no objective
+_FLAT = 1.1  # and where the objective is too flat to tell
+_REACH = 100.0  # states that many times further from their targets than the last one say little
 
 
 @dataclass(frozen=True)
 class Report:
-    """How a run of the loop went.
-
-    Parameters
-    ----------
-    outcome : how it ended.
-    n_iter : steps, those that were refused included.
-    distance : how far the state that was returned is from the one that the labels ask for, in
-        posterior standard deviations.
-    bounds : the merit of every state, those that were refused included; for variational
-        inference it is the lower bound on the log evidence.
-    """
+    """How a run of the loop went; steps and bounds include those that were refused."""
 
     outcome: Outcome
     n_iter: int
+    #: From the state that was returned to the one that the labels ask for, in posterior
+    #: standard deviations.
     distance: float
+    #: The merit of every state: for variational inference the bound on the log evidence.
     bounds: tuple[float, ...] = ()
 
     @property
@@ -76,23 +64,14 @@ B = TypeVar("B", bound=Belief)
 
 @dataclass(frozen=True)
 class State(Generic[B]):
-    """A belief, its natural parameters, and those that the labels ask for.
-
-    Parameters
-    ----------
-    belief : the posterior.
-    labels : what the likelihood says under the belief.
-    position, target : natural parameters of the belief, and those that the labels ask for.
-    merit : what good steps raise.
-    distance : from position to target, in standard deviations of the belief.
-    """
+    """A belief, its natural parameters, and those that the labels ask for."""
 
     belief: B
-    labels: Any
+    labels: Any  # what the likelihood says under the belief
     position: Natural
     target: Natural
-    merit: float
-    distance: float
+    merit: float  # what good steps raise
+    distance: float  # from position to target, in standard deviations of the belief
 
 
 class Problem(ABC, Generic[B]):
@@ -136,12 +115,7 @@ def iterate(
 ) -> tuple[State[B], Report]:
     """Step until the distance is at most ``tol``; a step that makes things worse is not taken.
 
-    Parameters
-    ----------
-    problem : what to solve.
-    tol : largest distance of a state that has converged.
-    max_iter : steps.
-    watch : called with the state that every step leaves.
+    ``watch`` is called with the state that every step leaves.
     """
     now, n_iter, step = problem.begin(), 0, 1.0
     past, merits = [_Past.of(now)], [now.merit]

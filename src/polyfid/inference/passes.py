@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from polyfid.arrays import Array
-from polyfid.inference.inducing import Basis, LevelBlock, pieces
+from polyfid.inference.inducing import Basis, LevelBlock, SparseBelief, pieces
 from polyfid.inference.linalg import (
     NotPositiveDefinite,
     add_weighted_gram,
@@ -28,7 +28,6 @@ from polyfid.inference.linalg import (
     times_triangular,
 )
 from polyfid.inference.loop import Natural, Problem, State
-from polyfid.inference.sparse_belief import SparseBelief
 from polyfid.model.likelihoods import Likelihood
 from polyfid.rows import Points
 
@@ -76,7 +75,7 @@ class LevelBelief:
 
 
 class _Pass:
-    """A function of a block of rows under a belief; it carries what rows need of that."""
+    """A function of a block of rows under a belief; ``theta`` is that of the likelihood."""
 
     def __init__(self, basis: Basis, belief: SparseBelief, theta: Array) -> None:
         self.basis, self.theta = basis, theta
@@ -84,23 +83,17 @@ class _Pass:
 
 
 class SumsPass(_Pass):
-    """The sums of a block of rows under a belief. Can be sent to another process.
-
-    Parameters
-    ----------
-    basis, belief
-    theta : free parameters of the likelihood.
-    """
+    """The sums of a block of rows under a belief. Can be sent to another process."""
 
     def __call__(self, points: Points, likelihood: Likelihood) -> Sums:
-        """The sums of rows that are sorted by level."""
         likelihood = likelihood.with_theta(self.theta)
         m = self.basis.total
         gram, linear, value = np.zeros((m, m)), np.zeros(m), 0.0
         for level, of_level in points.segments():
             block = self.levels[level].block
             own = np.zeros((block.width, block.width))
-            for rows in _chunks(of_level):
+            for start in range(of_level.start, of_level.stop, CHUNK):
+                rows = slice(start, min(start + CHUNK, of_level.stop))
                 chunk, labels = _take(points, likelihood, rows)
                 Phi, mean, variance = self._marginals(level, chunk)
                 expected = labels.expectations(mean, variance)
@@ -125,13 +118,7 @@ class SumsPass(_Pass):
 
 
 class GradientPass(_Pass):
-    """The adjoints from a block of rows under a belief. Can be sent to another process.
-
-    Parameters
-    ----------
-    basis, belief
-    theta : free parameters of the likelihood.
-    """
+    """The adjoints from a block of rows under a belief. Can be sent to another process."""
 
     def __init__(self, basis: Basis, belief: SparseBelief, theta: Array) -> None:
         super().__init__(basis, belief, theta)
@@ -150,7 +137,6 @@ class GradientPass(_Pass):
         return onward
 
     def __call__(self, points: Points, likelihood: Likelihood) -> GradientSums:
-        """The adjoints from rows that are sorted by level."""
         likelihood = likelihood.with_theta(self.theta)
         shapes = self.basis.prior.loadings.shape, self.basis.parameters[-1].stop, len(self.theta)
         total = GradientSums(*map(np.zeros, shapes))
@@ -198,13 +184,7 @@ def process_gradients(
 
 
 class SparseProblem(Problem[SparseBelief]):
-    """Natural-gradient ascent of the evidence lower bound: one pass over the rows per state.
-
-    Parameters
-    ----------
-    sums : a pass over the rows, from a belief to the sums under it.
-    start : the belief to begin with.
-    """
+    """Natural-gradient ascent of the evidence lower bound: ``sums`` is a pass over the rows."""
 
     rounding = 1e-12
 
@@ -231,11 +211,6 @@ class SparseProblem(Problem[SparseBelief]):
             merit=sums.value - belief.divergence,
             distance=float(np.linalg.norm(gap)),
         )
-
-
-def _chunks(rows: slice) -> Iterator[slice]:
-    for start in range(rows.start, rows.stop, CHUNK):
-        yield slice(start, min(start + CHUNK, rows.stop))
 
 
 def _take(points: Points, likelihood: Likelihood, rows: slice) -> tuple[Points, Likelihood]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from polyfid.arrays import Array
-from polyfid.inference.exact import ExactBelief
+from polyfid.inference.exact import ExactBelief, Sites
+from polyfid.inference.inducing import Basis, Inducing, LevelBlock, SparseBelief, pieces
 from polyfid.inference.linalg import (
     Cholesky,
     Factor,
@@ -19,7 +20,6 @@ from polyfid.inference.linalg import (
     jittered_root,
     suitable_threads,
 )
-from polyfid.inference.sites import Sites
 from polyfid.model.likelihoods import Likelihood
 from polyfid.model.prior import CrossCovariance, Prior
 from polyfid.rows import Points
@@ -29,6 +29,8 @@ BATCH_ELEMENTS = 1 << 17
 #: Of more rows than this the factor is out of cache, and batches get no shorter: it is read once
 #: per batch. Nor is it inverted, which takes memory, and time that only very many points give back.
 _MANY_ROWS = 512
+#: Directions of v of which the labels say less than this, relative to the prior, are left out.
+_NEGLIGIBLE = 1e-13
 
 
 class LevelPair(NamedTuple):
@@ -49,6 +51,15 @@ def prior_pair(prior: Prior, x: Array, lower: int, upper: int) -> tuple[list[Arr
     return own, np.asarray((A[lower] * A[upper]) @ variances)
 
 
+class _Batch(NamedTuple):
+    """Some of the new points: their mean is K alpha, and labels reduce their variance."""
+
+    rows: slice
+    K: Array
+    alpha: Array
+    shrinkage: Callable[[Array], Array]  # of K, which it may overwrite
+
+
 class LatentPosterior(ABC):
     """Gaussian posterior of the latent functions; copies carry fields only, and no caches.
 
@@ -60,12 +71,23 @@ class LatentPosterior(ABC):
     points: Points
 
     @abstractmethod
+    def _batches(self, new: Points) -> Iterator[_Batch]:
+        """The points in batches of bounded memory."""
+
     def mean(self, new: Points) -> Array:
         """Posterior mean at the points, (m,)."""
+        mean = np.empty(len(new))
+        for batch in self._batches(new):
+            np.matmul(batch.K, batch.alpha, out=mean[batch.rows])
+        return mean
 
-    @abstractmethod
     def mean_and_variance(self, new: Points) -> tuple[Array, Array]:
-        """Posterior mean and variance at the points, (m,) each, in batches of bounded memory."""
+        """Posterior mean and variance at the points, (m,) each."""
+        mean, variance = np.empty(len(new)), self.prior.diagonal(new)
+        for batch in self._batches(new):
+            np.matmul(batch.K, batch.alpha, out=mean[batch.rows])
+            variance[batch.rows] -= batch.shrinkage(batch.K)
+        return mean, np.maximum(variance, 0.0, out=variance)
 
     @abstractmethod
     def _coordinates(self, new: Points) -> Array:
@@ -134,19 +156,6 @@ class Posterior(LatentPosterior):
         """B^-1 b at the rows."""
         return self.factor.solve(b)
 
-    def mean(self, new: Points) -> Array:
-        mean = np.empty(len(new))
-        for part, k in self._batches(new):
-            np.matmul(k, self.alpha, out=mean[part])
-        return mean
-
-    def mean_and_variance(self, new: Points) -> tuple[Array, Array]:
-        mean, variance = np.empty(len(new)), self.prior.diagonal(new)
-        for part, k in self._batches(new):
-            np.matmul(k, self.alpha, out=mean[part])
-            variance[part] -= self._shrinkage(k)
-        return mean, np.maximum(variance, 0.0, out=variance)
-
     def _coordinates(self, new: Points) -> Array:
         k = self.prior.cross_covariance(new, self.points) * self.root
         return self.factor.half_solve(k.T, overwrite=True).T
@@ -171,35 +180,109 @@ class Posterior(LatentPosterior):
 
     def check(self, likelihood: Likelihood) -> None:
         """Raise ValueError where the parts do not fit each other."""
-        n = len(self.points.x)
-        parts = {
-            "alpha": self.alpha,
-            "w": self.sites.w,
-            "nu": self.sites.nu,
-            "weight": likelihood.weight,
-        }
+        n, sites = len(self.points.x), self.sites
+        parts = {"alpha": self.alpha, "w": sites.w, "nu": sites.nu, "weight": likelihood.weight}
         for name, values in parts.items():
             if values.shape != (n,):
                 raise ValueError(f"{name} is of shape {values.shape}, and there are {n} points")
 
     @cached_property
     def _towards(self) -> CrossCovariance:
-        return self.prior.towards(self.points)
+        return CrossCovariance(self.prior, self.points)
 
     @cached_property
     def _form(self) -> QuadraticForm:
         return self.factor.quadratic_form(self.root)
 
     def _shrinkage(self, k: Array) -> Array:
-        """diag(k R k^T), (m,), of a covariance k with the rows, (m, n); may overwrite it."""
+        """diag(k R k^T), (m,), of a covariance k with the rows, (m, n)."""
         if len(self.points) <= _MANY_ROWS:
             return self._form(k)
         return self.factor.quadratic(np.multiply(k, self.root, out=k).T, overwrite=True)
 
-    def _batches(self, new: Points) -> Iterator[tuple[slice, Array]]:
-        """Slices of the points, and their covariance with the rows."""
+    def _batches(self, new: Points) -> Iterator[_Batch]:
         size = max(1, BATCH_ELEMENTS // max(1, min(len(self.points), _MANY_ROWS)))
         for level, rows in new.segments():
             for start in range(rows.start, rows.stop, size):
                 part = slice(start, min(start + size, rows.stop))
-                yield part, self._towards(new.x[part], level)
+                K = self._towards(new.x[part], level)
+                yield _Batch(part, K, self.alpha, self._shrinkage)
+
+
+@dataclass(frozen=True)
+class SparsePosterior(LatentPosterior):
+    """Gaussian posterior of the latent functions, given a belief of the inducing variables.
+
+    With phi = L^-1 k_u, the mean is phi^T mu and the covariance k_** - phi^T (I - S) phi. The cost
+    of a prediction depends on the number of inducing points, not on that of the rows.
+    """
+
+    prior: Prior
+    inducing: Inducing
+    belief: SparseBelief
+    points: Points = field(default_factory=lambda: Points(np.empty((0, 0)), np.empty(0, np.intp)))
+    n_rows: int = 0
+
+    @cached_property
+    def basis(self) -> Basis:
+        return Basis(self.prior, self.inducing)
+
+    def _coordinates(self, new: Points) -> Array:
+        return self.basis.features(new)
+
+    def _explained(self, h: Array) -> Array:
+        return h - h @ self.belief.covariance
+
+    def variance_from(self, level: int, new: Points, likelihood: Likelihood) -> Array:
+        """Posterior variance if only rows from a level upwards had labels; their sites stay.
+
+        An estimate: the rows that were kept stand for all, with the weights of their likelihood.
+        """
+        rows = np.flatnonzero(self.points.level >= level)
+        if not len(rows):
+            return self.prior.diagonal(new)
+        part = Points(self.points.x[rows], self.points.level[rows])
+        expected = likelihood.take(rows).expectations(*self.mean_and_variance(part))
+        Phi = self.basis.features(part)
+        gram = (Phi.T * np.maximum(-expected.second, 0.0)) @ Phi
+        belief = SparseBelief(gram, np.zeros(len(gram)))
+        return replace(self, belief=belief).mean_and_variance(new)[1]
+
+    def check(self, likelihood: Likelihood) -> None:
+        """Raise ValueError where the parts do not fit each other."""
+        m, n = self.inducing.total, len(self.points.x)
+        if self.belief.gram.shape != (m, m) or self.belief.linear.shape != (m,):
+            raise ValueError(f"a belief is not of {m} inducing points")
+        if len(self.inducing.z) != len(self.prior.kernels):
+            raise ValueError("there is not one set of inducing points per process")
+        if any(z.ndim != 2 or z.shape[1] != self.points.x.shape[1] for z in self.inducing.z):
+            raise ValueError("inducing points do not have the columns of the points")
+        if likelihood.weight.shape != (n,):
+            raise ValueError(f"there are {n} points and weights {likelihood.weight.shape}")
+
+    @cached_property
+    def _weights(self) -> list[tuple[Array, QuadraticForm]]:
+        """Alpha and shrinkage of batches of each level."""
+        return [self._weights_of(block) for block in self.basis.levels]
+
+    def _weights_of(self, block: LevelBlock) -> tuple[Array, QuadraticForm]:
+        """Whitening and loadings applied to the belief instead of to every point."""
+        shrink = -self.belief.covariance[block.square]
+        shrink.flat[:: len(shrink) + 1] += 1.0
+        values, vectors = np.linalg.eigh(shrink)
+        kept = np.abs(values) > _NEGLIGIBLE
+        G = vectors[:, kept] * np.sqrt(np.abs(values[kept]))
+        alpha = self.belief.mean[block.columns]
+        for s in block.processes:
+            part, T = block.parts[s], block.loading[s] * self.basis.whiteners[s]
+            G[part], alpha[part] = T @ G[part], T @ alpha[part]
+        return alpha, QuadraticForm(G, np.sign(values[kept]))
+
+    def _batches(self, new: Points) -> Iterator[_Batch]:
+        for t, rows in new.segments():
+            block = self.basis.levels[t]
+            for part in pieces(rows, block.width):
+                K = np.empty((part.stop - part.start, block.width))
+                for s in block.processes:
+                    K[:, block.parts[s]] = self.basis.covariance(new.x[part], s)
+                yield _Batch(part, K, *self._weights[t])

@@ -6,7 +6,7 @@ They are rows, never means of rows, so that categories and indicators are what t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,6 @@ from polyfid.inference.inducing import Inducing
 from polyfid.kernels import Kernel, Pairs
 from polyfid.model.prior import Prior
 from polyfid.rows import Points
-
-Method = Literal["kmeans", "pivoted"]
 
 #: Candidates for points: at least so many rows, and so many per point that is wanted.
 _CANDIDATES, _CANDIDATES_EACH = 5000, 4
@@ -32,58 +30,21 @@ _FEW_ROWS = 32  # at a time where a diagonal comes out of a square
 
 
 def choose(
-    points: Points,
-    prior: Prior,
-    n_inducing: int | Sequence[int],
-    method: Method = "kmeans",
-    random_state: Any = None,
+    points: Points, prior: Prior, n_inducing: int | Sequence[int], random_state: Any = None
 ) -> Inducing:
     """Inducing points for each process of a prior, from the rows of levels that load on it.
 
-    No row is taken twice, nor one that others explain wholly under the process's kernel: a linear
-    kernel of five columns has five points, a process that no row depends on has none.
-
-    Parameters
-    ----------
-    points : the rows, or a sample of them.
-    prior : whose processes and kernels count.
-    n_inducing : points of each process at most, or one number per process.
-    method : "kmeans" takes the rows nearest to the centres of clusters, where rows are many;
-        "pivoted" one row after the other, each where the variance that is left under the kernel is
-        largest, which goes to the edges first and needed more points wherever it was tried.
-    random_state : int, RandomState or None
-        Candidates are a sample of the rows if there are many.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from polyfid.kernels import RBF
-    >>> from polyfid.model.prior import Autoregressive
-    >>> points = Points(np.array([[0.0], [0.1], [0.2], [4.0], [4.0]]), np.zeros(5, dtype=int))
-    >>> choose(points, Autoregressive((RBF(),)), 2, random_state=0).z
-    (array([[0.1],
-           [4. ]]),)
+    They are the rows nearest to the centres of clusters. No row is taken twice, nor one that others
+    explain wholly under the process's kernel: a linear kernel of five columns has five points, a
+    process that no row depends on has none. ``n_inducing`` is the most per process, or one number
+    for each.
     """
-    if method not in ("kmeans", "pivoted"):
-        raise ValueError(f'method must be "kmeans" or "pivoted", got {method!r}')
-    counts = np.asarray(n_inducing)
-    n_processes = len(prior.kernels)
-    if counts.dtype.kind not in "iu" or counts.shape not in ((), (n_processes,)):
-        raise ValueError(
-            f"n_inducing must be an integer, or one for each of {n_processes} processes; "
-            f"got {n_inducing!r}"
-        )
-    if (counts < 1).any():
-        raise ValueError(f"n_inducing must be at least 1, got {n_inducing!r}")
     rng = check_random_state(random_state)
     chosen = []
-    for s, m in enumerate(np.broadcast_to(counts, n_processes).tolist()):
+    for s, m in enumerate(np.broadcast_to(n_inducing, len(prior.kernels)).tolist()):
         x = _candidates(points.x[prior.support[points.level, s]], m, rng)
-        kernel = prior.kernels[s]
-        if method == "kmeans":
-            x = _nearest_to_centres(x, m, rng) if m < len(x) else x
-            kernel = _wigglier(kernel)
-        chosen.append(x[_pivots(kernel, x, m)])
+        x = _nearest_to_centres(x, m, rng) if m < len(x) else x
+        chosen.append(x[_pivots(_wigglier(prior.kernels[s]), x, m)])
     return Inducing(tuple(chosen))
 
 

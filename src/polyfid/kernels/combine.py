@@ -11,10 +11,9 @@ import numpy as np
 
 from polyfid.arrays import Array
 from polyfid.kernels.contract import Adjoints, Kernel, Linearised
-from polyfid.kernels.hyperprior import HyperPrior
 from polyfid.kernels.leaf import Constant
 from polyfid.kernels.pairs import Pairs
-from polyfid.kernels.parameters import Parameters
+from polyfid.kernels.parameters import HyperPrior, Parameters
 
 
 @dataclass(frozen=True)

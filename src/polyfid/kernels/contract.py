@@ -19,9 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from polyfid.arrays import Array
-from polyfid.kernels.hyperprior import HyperPrior
 from polyfid.kernels.pairs import Pairs
-from polyfid.kernels.parameters import Tunable
+from polyfid.kernels.parameters import HyperPrior, Tunable
 
 if TYPE_CHECKING:
     from polyfid.kernels.combine import Product, Sum
@@ -99,10 +98,7 @@ class Kernel(Tunable):
 
     @abstractmethod
     def for_features(self, n_features: int) -> Self:
-        """The kernel with one length-scale per feature where ``ard`` says so.
-
-        Raises ValueError where a column that the kernel names does not exist.
-        """
+        """The kernel with one length-scale per feature where ``ard`` says so."""
 
     @abstractmethod
     def describe(self, feature_names: Sequence[str] | None = None) -> str:
@@ -143,9 +139,30 @@ def as_kernel(value: object) -> Kernel:
         from polyfid.kernels.leaf import Constant
 
         return Constant(float(value))
-    from polyfid.kernels.sklearn import from_sklearn
-
     return from_sklearn(value)
+
+
+def from_sklearn(kernel: Any) -> Kernel:
+    """A kernel of scikit-learn as one of polyfid's, with its values, bounds and fixed parameters.
+
+    Kernels without a native counterpart are wrapped. They work, but scikit-learn builds
+    their gradients as arrays of shape (n, n, p); a warning says so.
+
+    Parameters
+    ----------
+    kernel : sklearn.gaussian_process.kernels.Kernel
+
+    Examples
+    --------
+    >>> from sklearn.gaussian_process import kernels as sk
+    >>> from polyfid.kernels import from_sklearn
+    >>> from_sklearn(4.0 * sk.Matern([1.0, 2.0], nu=2.5) + sk.WhiteKernel(0.1))
+    Constant(value=4) * Matern52(length_scale=(1, 2), ard=True) + White(noise_level=0.1)
+    """
+    # Imported when it is asked for: scikit-learn's kernels bring its metrics and preprocessing.
+    from polyfid.kernels.sklearn import translate
+
+    return translate(kernel)
 
 
 def _as_points(value: ArrayLike, name: str) -> Array:

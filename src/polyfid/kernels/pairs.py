@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,72 +13,58 @@ from scipy.spatial.distance import cdist
 from polyfid.arrays import Array, Indices
 
 Columns = tuple[int, ...] | None
-T = TypeVar("T")
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 #: Squared distances below this share of the largest squared norms lose digits in a product.
 CLOSE = 1e-6
 
 
-class _Cache:
-    """Values that are computed when they are first asked for.
+def _kept(method: Method) -> Method:
+    """A method whose values are computed when they are first asked for.
 
     Threads may share them: at worst two of them compute the same thing.
     """
 
-    def __init__(self) -> None:
-        self._values: dict[object, Any] = {}
+    @wraps(method)
+    def first_time_only(self: Any, *key: Any) -> Any:
+        values = self.__dict__.setdefault(f"_{method.__name__}", {})
+        if key not in values:
+            values[key] = method(self, *key)
+        return values[key]
 
-    def _once(self, key: object, compute: Callable[[], T]) -> T:
-        if key not in self._values:
-            self._values[key] = compute()
-        value: T = self._values[key]
-        return value
+    return first_time_only  # type: ignore[return-value]
 
 
-class PointSet(_Cache):
-    """Points that take part in many pairs: shifted to their centre once for all of these.
-
-    Parameters
-    ----------
-    x : ndarray of shape (n, d)
-    """
+class PointSet:
+    """Points (n, d) that take part in many pairs: shifted to their centre once for all of these."""
 
     def __init__(self, x: Array) -> None:
-        super().__init__()
         self.x = x
 
+    @_kept
     def centre(self, columns: Columns) -> Array:
         """The mean of the points on the chosen columns."""
-        return self._once(("centre", columns), lambda: _on(self.x, columns).mean(axis=0))
+        return np.asarray(_on(self.x, columns).mean(axis=0))
 
+    @_kept
     def centred(self, columns: Columns) -> Array:
         """The points on the chosen columns minus their centre."""
-        key = "centred", columns
-        return self._once(key, lambda: _on(self.x, columns) - self.centre(columns))
+        return _on(self.x, columns) - self.centre(columns)
 
-    def right(self, columns: Columns, scale: Array | None = None) -> Array:
+    @_kept
+    def right(self, columns: Columns, scale: tuple[float, ...] | None) -> Array:
         """The right factor of squared distances to these points, divided by a scale."""
-        key = "right", columns, None if scale is None else scale.tobytes()
-        return self._once(
-            key,
-            lambda: _right(
-                self.centred(columns) if scale is None else self.centred(columns) / scale
-            ),
-        )
+        x = self.centred(columns)
+        return _right(x if scale is None else x / scale)
 
 
-class Pairs(_Cache):
-    """All pairs (x_i, z_j) of two sets of points.
+class Pairs:
+    """All pairs (x_i, z_j) of two sets of points, (n, d) and (m, d).
 
     Quantities that do not depend on hyper-parameters are kept, so that a kernel evaluated many
-    times on the same pairs (an optimisation) pays for them once.
-
-    Parameters
-    ----------
-    x, z : ndarray of shape (n, d) and (m, d)
-    offset : int, optional
-        Row i of ``x`` and row ``i + offset`` of ``z`` are the same row of data. None: no row of
-        ``x`` is a row of ``z``, even where the points coincide.
+    times on the same pairs (an optimisation) pays for them once. Row i of ``x`` and row
+    ``i + offset`` of ``z`` are the same row of data; with None no row of ``x`` is a row of ``z``,
+    even where the points coincide.
 
     Examples
     --------
@@ -88,7 +75,6 @@ class Pairs(_Cache):
     """
 
     def __init__(self, x: Array, z: Array, offset: int | None = None) -> None:
-        super().__init__()
         self.x, self.z, self.offset = x, z, offset
 
     @property
@@ -99,59 +85,47 @@ class Pairs(_Cache):
         """Both sets of points on the chosen columns."""
         return _on(self.x, columns), _on(self.z, columns)
 
+    @_kept
     def centred(self, columns: Columns) -> tuple[Array, Array]:
         """Both sets on the chosen columns, shifted by a common vector: no digits cancel."""
+        x, z = self.raw(columns)
+        centre = z.mean(axis=0) if len(z) else 0.0
+        return x - centre, z - centre
 
-        def shifted() -> tuple[Array, Array]:
-            x, z = self.raw(columns)
-            centre = z.mean(axis=0) if len(z) else 0.0
-            return x - centre, z - centre
-
-        return self._once(("centred", columns), shifted)
-
+    @_kept
     def squared_distances(self, columns: Columns) -> Array:
-        """|x_i - z_j|^2 over the columns, (n, m); kept."""
-        key = "squared", columns
-        return self._once(key, lambda: cdist(*self.raw(columns), "sqeuclidean"))
+        """|x_i - z_j|^2 over the columns, (n, m)."""
+        return cdist(*self.raw(columns), "sqeuclidean")
 
     def scaled_squared_distances(self, columns: Columns, scale: Array) -> Array:
         """sum_c ((x_ic - z_jc) / scale_c)^2, (n, m); exactly zero where points coincide."""
         x, z = self.centred(columns)
         return _product(_left(x, scale), _right(z / scale))
 
+    @_kept
     def inner(self, columns: Columns) -> Array:
-        """x_i . z_j over the columns, (n, m); kept."""
+        """x_i . z_j over the columns, (n, m)."""
+        x, z = self.raw(columns)
+        return np.asarray(x @ z.T)
 
-        def product() -> Array:
-            x, z = self.raw(columns)
-            return np.asarray(x @ z.T)
-
-        return self._once(("inner", columns), product)
-
+    @_kept
     def mismatches(self, columns: Columns) -> Array:
-        """Number of columns in which x_i and z_j differ, (n, m); kept."""
+        """Number of columns in which x_i and z_j differ, (n, m)."""
+        x, z = self.raw(columns)
+        return np.asarray(cdist(x, z, "hamming") * x.shape[1])
 
-        def count() -> Array:
-            x, z = self.raw(columns)
-            return np.asarray(cdist(x, z, "hamming") * x.shape[1])
-
-        return self._once(("mismatches", columns), count)
-
+    @_kept
     def one_hot(self, columns: Columns) -> tuple[NDArray[np.bool_], NDArray[np.bool_], Indices]:
         """Indicators of the k values that x and z share, (n, k) and (m, k), and their columns.
 
         x_i and z_j agree in column c where the product of their indicators of c is one. Kept as
         truth values, an eighth of the memory of floats; converting costs less than the product.
         """
-
-        def encode() -> tuple[NDArray[np.bool_], NDArray[np.bool_], Indices]:
-            x, z = self.raw(columns)
-            shared = [np.intersect1d(x[:, c], z[:, c]) for c in range(x.shape[1])]
-            column = np.repeat(np.arange(x.shape[1]), [len(values) for values in shared])
-            values = np.concatenate(shared)
-            return x[:, column] == values, z[:, column] == values, column
-
-        return self._once(("one_hot", columns), encode)
+        x, z = self.raw(columns)
+        shared = [np.intersect1d(x[:, c], z[:, c]) for c in range(x.shape[1])]
+        column = np.repeat(np.arange(x.shape[1]), [len(values) for values in shared])
+        values = np.concatenate(shared)
+        return x[:, column] == values, z[:, column] == values, column
 
     def same_rows(self) -> tuple[Indices, Indices]:
         """Index arrays of the pairs that are one and the same row of data."""
@@ -185,16 +159,14 @@ class PassingPairs(Pairs):
         x = _on(self.x, columns) - self._points.centre(columns)
         return x, self._points.centred(columns)
 
+    @_kept
     def squared_distances(self, columns: Columns) -> Array:
-        key = "squared", columns
-        return self._once(key, lambda: self._distances(columns))
+        return self.scaled_squared_distances(columns, None)
 
-    def scaled_squared_distances(self, columns: Columns, scale: Array) -> Array:
-        return self._distances(columns, scale)
-
-    def _distances(self, columns: Columns, scale: Array | None = None) -> Array:
+    def scaled_squared_distances(self, columns: Columns, scale: Array | None) -> Array:
         left = _left(_on(self.x, columns), scale, self._points.centre(columns))
-        return _product(left, self._points.right(columns, scale))
+        key = None if scale is None else tuple(scale.tolist())
+        return _product(left, self._points.right(columns, key))
 
 
 def _on(x: Array, columns: Columns) -> Array:

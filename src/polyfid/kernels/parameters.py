@@ -1,31 +1,21 @@
-"""Free parameters as one value: their names, values and bounds."""
+"""Free parameters as one value: names, values and bounds; and Gaussian priors on them."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import block_diag
 
 from polyfid.arrays import Array
 
 
 @dataclass(frozen=True)
 class Parameters:
-    """Free parameters on the scale on which they are tuned.
-
-    Parameters
-    ----------
-    names : such as ``rbf.length_scale[3]``, p of them.
-    values : (p,); logarithms of the parameters of kernels.
-    bounds : (p, 2)
-
-    Examples
-    --------
-    >>> Parameters.positive("rbf.length_scale", (1.0, 2.0), (0.1, 10.0)).names
-    ('rbf.length_scale[0]', 'rbf.length_scale[1]')
-    """
+    """Free parameters on the scale on which they are tuned: (p,), and bounds (p, 2)."""
 
     names: tuple[str, ...]
     values: Array
@@ -83,3 +73,60 @@ class Tunable(ABC):
     def theta_names(self) -> tuple[str, ...]:
         """Names of the entries of ``theta``, such as ``rbf.length_scale[3]``."""
         return self.parameters.names
+
+
+@dataclass(frozen=True)
+class HyperPrior:
+    """theta ~ N(mean, precision^-1); a zero row of the precision is a flat prior.
+
+    ``known`` says where the mean is a plausible value, which it may be although the prior is flat.
+    """
+
+    mean: Array
+    precision: Array
+    known: NDArray[np.bool_]
+
+    def __call__(self, theta: Array) -> tuple[float, Array]:
+        """Log density up to a constant, and its gradient."""
+        slope = self.precision @ (self.mean - theta)
+        return 0.5 * float(slope @ (theta - self.mean)), slope
+
+    @property
+    def is_flat(self) -> NDArray[np.bool_]:
+        return np.asarray(np.diagonal(self.precision) == 0.0)
+
+    @property
+    def sd(self) -> Array:
+        """Conditional standard deviations, infinite where flat."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(1.0 / np.sqrt(np.diagonal(self.precision)))
+
+    @staticmethod
+    def flat(n: int) -> HyperPrior:
+        """No opinion on n parameters."""
+        return HyperPrior(np.zeros(n), np.zeros((n, n)), np.zeros(n, dtype=bool))
+
+    @staticmethod
+    def independent(mean: Sequence[float], sd: Sequence[float]) -> HyperPrior:
+        """Independent normal priors."""
+        precision = np.diag(np.array(sd, dtype=float) ** -2.0)
+        return HyperPrior(np.array(mean, dtype=float), precision, np.ones(len(mean), dtype=bool))
+
+    @staticmethod
+    def tied(mean: Array, shared_sd: float, own_sd: float) -> HyperPrior:
+        """Parameters that move together (sd ``shared_sd``) more freely than apart (``own_sd``)."""
+        n = len(mean)
+        # Inverse of shared^2 1 1^T + own^2 I.
+        shrink = shared_sd**2 / (own_sd**2 * (own_sd**2 + n * shared_sd**2))
+        return HyperPrior(mean, np.eye(n) / own_sd**2 - shrink, np.ones(n, dtype=bool))
+
+    @staticmethod
+    def join(parts: Sequence[HyperPrior]) -> HyperPrior:
+        """Independent groups of parameters, one after the other."""
+        parts = [HyperPrior.flat(0), *parts]
+        mean, known = (np.concatenate([getattr(p, n) for p in parts]) for n in ("mean", "known"))
+        return HyperPrior(mean, block_diag(*(p.precision for p in parts)), known)
+
+    def flattened(self) -> HyperPrior:
+        """The same plausible values with no preference for them."""
+        return replace(self, precision=np.zeros_like(self.precision))

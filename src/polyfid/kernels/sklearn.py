@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, Self
 
 import numpy as np
@@ -12,10 +13,10 @@ from sklearn.base import clone
 from sklearn.gaussian_process import kernels as sk
 
 from polyfid.arrays import Array
+from polyfid.kernels.columnwise import Linear
 from polyfid.kernels.combine import Product, Sum
 from polyfid.kernels.contract import Adjoints, Kernel, Linearised, as_kernel
 from polyfid.kernels.leaf import Constant, White
-from polyfid.kernels.linear import Linear
 from polyfid.kernels.pairs import Pairs
 from polyfid.kernels.parameters import Parameters
 from polyfid.kernels.stationary import RBF, Matern, RationalQuadratic
@@ -26,23 +27,8 @@ _FEW_ROWS = 32  # at a time where the derivatives of a diagonal are those of a s
 _STEP = 6e-6
 
 
-def from_sklearn(kernel: Any) -> Kernel:
-    """A kernel of scikit-learn as one of polyfid's, with its values, bounds and fixed parameters.
-
-    Kernels without a native counterpart are wrapped. They work, but scikit-learn builds
-    their gradients as arrays of shape (n, n, p); a warning says so.
-
-    Parameters
-    ----------
-    kernel : sklearn.gaussian_process.kernels.Kernel
-
-    Examples
-    --------
-    >>> from sklearn.gaussian_process import kernels as sk
-    >>> from polyfid.kernels import from_sklearn
-    >>> from_sklearn(4.0 * sk.Matern([1.0, 2.0], nu=2.5) + sk.WhiteKernel(0.1))
-    Constant(value=4) * Matern52(length_scale=(1, 2), ard=True) + White(noise_level=0.1)
-    """
+def translate(kernel: Any) -> Kernel:
+    """The native kernel where there is one, else a wrapped one with a warning."""
     if not isinstance(kernel, sk.Kernel):
         raise TypeError(
             f"expected a kernel (of polyfid or scikit-learn) or a number, got {kernel!r}"
@@ -65,27 +51,14 @@ def from_sklearn(kernel: Any) -> Kernel:
             f"array of shape (n, n, {p}) for n rows: expect much memory and time. The kernels of "
             "polyfid.kernels need neither.",
             UserWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
     return wrapped
 
 
 @dataclass(frozen=True, repr=False)
 class SklearnKernel(Kernel):
-    """A kernel of scikit-learn behind polyfid's contract; `from_sklearn` makes it where needed.
-
-    Parameters
-    ----------
-    kernel : sklearn.gaussian_process.kernels.Kernel
-        Copied, so that later changes to it have no effect here.
-
-    Examples
-    --------
-    >>> from sklearn.gaussian_process.kernels import ExpSineSquared
-    >>> from polyfid.kernels.sklearn import SklearnKernel
-    >>> SklearnKernel(ExpSineSquared(periodicity=2.0))([[0.0]], [[2.0]]).round(4)
-    array([[1.]])
-    """
+    """A copy of a kernel of scikit-learn behind polyfid's contract; `translate` makes it."""
 
     kernel: Any
 
@@ -110,10 +83,8 @@ class SklearnKernel(Kernel):
         names: list[str] = []
         for parameter in self.kernel.hyperparameters:
             name = f"{type(self.kernel).__name__.lower()}.{parameter.name.replace('__', '.')}"
-            if parameter.fixed:
-                continue
-            several = parameter.n_elements > 1
-            names += [f"{name}[{j}]" for j in range(parameter.n_elements)] if several else [name]
+            n = 0 if parameter.fixed else parameter.n_elements
+            names += [f"{name}[{j}]" for j in range(n)] if n > 1 else [name] * n
         bounds = np.asarray(self.kernel.bounds, dtype=float).reshape(-1, 2)
         return Parameters(tuple(names), np.array(self.kernel.theta, dtype=float), bounds)
 
@@ -123,9 +94,8 @@ class SklearnKernel(Kernel):
     def _pull(self, at: Linearised, K_bar: Array, places: bool) -> Adjoints:
         pairs, theta_bar = at.pairs, np.zeros(len(self.theta))
         if len(theta_bar):
-            for rows, columns in _blocks(pairs.shape):
-                gradient = self._gradient(_part(pairs, rows, columns))
-                theta_bar += np.einsum("ij,ijp->p", K_bar[rows, columns], gradient)
+            for rows, columns, block in _blocks(pairs):
+                theta_bar += np.einsum("ij,ijp->p", K_bar[rows, columns], self._gradient(block))
         z_bar = self._places_by_differences(pairs, K_bar) if places else pairs.z[:0]
         return Adjoints(theta_bar, z_bar)
 
@@ -187,17 +157,14 @@ class SklearnKernel(Kernel):
         return f"SklearnKernel({self.kernel!r})"
 
 
-def _blocks(shape: tuple[int, int]) -> Iterator[tuple[slice, slice]]:
+def _blocks(pairs: Pairs) -> Iterator[tuple[slice, slice, Pairs]]:
     """Square blocks: joining rows and columns of a long one would cost the square of its length."""
-    size = max(MIN_BLOCK, min(shape))
-    for i in range(0, shape[0], size):
-        for j in range(0, shape[1], size):
-            yield slice(i, i + size), slice(j, j + size)
-
-
-def _part(pairs: Pairs, rows: slice, columns: slice) -> Pairs:
-    offset = None if pairs.offset is None else pairs.offset + rows.start - columns.start
-    return Pairs(pairs.x[rows], pairs.z[columns], offset)
+    n, m = pairs.shape
+    size = max(MIN_BLOCK, min(n, m))
+    for i, j in product(range(0, n, size), range(0, m, size)):
+        rows, columns = slice(i, i + size), slice(j, j + size)
+        offset = None if pairs.offset is None else pairs.offset + i - j
+        yield rows, columns, Pairs(pairs.x[rows], pairs.z[columns], offset)
 
 
 def _constant(kernel: Any) -> Kernel:
@@ -212,13 +179,6 @@ def _matern(kernel: Any) -> Kernel | None:
         return None
     lengths = np.squeeze(kernel.length_scale)  # a list of one number is shared by all columns
     return Matern(lengths, kernel.nu, length_scale_bounds=kernel.length_scale_bounds)
-
-
-def _rational_quadratic(kernel: Any) -> Kernel:
-    bounds, alpha_bounds = kernel.length_scale_bounds, kernel.alpha_bounds
-    return RationalQuadratic(
-        kernel.length_scale, bounds, alpha=kernel.alpha, alpha_bounds=alpha_bounds
-    )
 
 
 def _dot_product(kernel: Any) -> Kernel:
@@ -238,6 +198,8 @@ _TRANSLATIONS: dict[type, Callable[[Any], Kernel | None]] = {
     sk.WhiteKernel: lambda k: White(k.noise_level, k.noise_level_bounds),
     sk.RBF: lambda k: RBF(np.squeeze(k.length_scale), k.length_scale_bounds),
     sk.Matern: _matern,
-    sk.RationalQuadratic: _rational_quadratic,
+    sk.RationalQuadratic: lambda k: RationalQuadratic(
+        k.length_scale, k.length_scale_bounds, alpha=k.alpha, alpha_bounds=k.alpha_bounds
+    ),
     sk.DotProduct: _dot_product,
 }

@@ -13,8 +13,9 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from polyfid.arrays import Array
+from polyfid.kernels.columnwise import Columnwise
 from polyfid.kernels.contract import Adjoints, Linearised
-from polyfid.kernels.leaf import DEFAULT_BOUNDS, Bounds, Columnwise
+from polyfid.kernels.leaf import DEFAULT_BOUNDS, Bounds
 from polyfid.kernels.pairs import Pairs
 
 
@@ -45,19 +46,17 @@ class Stationary(Columnwise):
 
     def _pull(self, at: Linearised, K_bar: Array, places: bool) -> Adjoints:
         G = K_bar * self.slope(at.saved, at.K)  # the adjoint of s
-        free = self._is_free("length_scale")
         if self._shared and not places:
-            lengths_bar = np.array([-2.0 * np.vdot(G, at.saved)] if free else [])
+            lengths_bar = self._lengths_bar(np.array([-2.0 * np.vdot(G, at.saved)]))
             return Adjoints.of_theta(lengths_bar, at.pairs, places)
         # ds_ij = -2 sum_c (x_ic - z_jc) (dz_jc + (x_ic - z_jc) d log l_c) / l_c^2
         x, z = at.pairs.centred(self.columns)
         P, g = G.T @ x, G.sum(axis=0)
         inverse_square = 1.0 / np.square(self.length_scale)
         total = G.sum(axis=1) @ x**2 + g @ z**2 - 2.0 * np.einsum("ij,ij->j", z, P)
-        by_column = -2.0 * total * inverse_square
-        lengths_bar = by_column.sum(keepdims=True) if self._shared else by_column
+        lengths_bar = self._lengths_bar(-2.0 * total * inverse_square)
         z_bar = 2.0 * (g[:, None] * z - P) * inverse_square if places else z[:0]
-        return Adjoints(lengths_bar if free else np.empty(0), self._places(z_bar, at.pairs))
+        return Adjoints(lengths_bar, self._places(z_bar, at.pairs))
 
 
 @dataclass(frozen=True, repr=False)
@@ -174,15 +173,15 @@ def Matern(
     >>> Matern(2.0, nu=2.5)
     Matern52(length_scale=2)
     """
-    smoothness: dict[float, type[Stationary]] = {
+    kinds: dict[float, type[Stationary]] = {
         0.5: Matern12,
         1.5: Matern32,
         2.5: Matern52,
         np.inf: RBF,
     }
-    if nu not in smoothness:
+    if nu not in kinds:
         raise ValueError(f"Matern(nu=) must be 0.5, 1.5, 2.5 or inf, got {nu!r}")
-    return smoothness[nu](length_scale, length_scale_bounds, ard, columns)  # type: ignore[arg-type]
+    return kinds[nu](length_scale, length_scale_bounds, ard, columns)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, repr=False)

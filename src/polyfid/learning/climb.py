@@ -15,7 +15,7 @@ from scipy.stats import qmc
 
 from polyfid.arrays import Array
 from polyfid.inference.linalg import NotPositiveDefinite
-from polyfid.kernels.hyperprior import HyperPrior
+from polyfid.kernels.parameters import HyperPrior
 from polyfid.learning.evidence import Value
 
 #: Iterations of every start before the hopeless ones are dropped.

@@ -16,19 +16,17 @@ from joblib import Parallel, delayed
 
 from polyfid.arrays import Array
 from polyfid.inference import SCHEMES, Report
-from polyfid.inference.inducing import Inducing
+from polyfid.inference.inducing import Inducing, SparseBelief
 from polyfid.inference.linalg import suitable_threads
+from polyfid.inference.posterior import SparsePosterior
 from polyfid.inference.selection import choose
-from polyfid.inference.sparse_belief import SparseBelief
-from polyfid.inference.sparse_posterior import SparsePosterior
 from polyfid.learning.climb import Optimum, maximise
-from polyfid.learning.evidence import Evidence
+from polyfid.learning.evidence import Evidence, MovableEvidence, SparseEvidence, SparseFixed
 from polyfid.learning.mixture import BinaryFit, Member, Mixture
 from polyfid.learning.options import Options, Target
 from polyfid.learning.plan import N_TUNING_EXACT
 from polyfid.learning.progress import Callback, Progress
 from polyfid.learning.search import learn
-from polyfid.learning.sparse_evidence import MovableEvidence, SparseEvidence, SparseFixed
 from polyfid.learning.tune import infer, make_hyperprior, make_prior, tune
 from polyfid.model.features import AsGiven, FeatureMap, Standardised
 from polyfid.model.likelihoods import Likelihood

@@ -11,11 +11,9 @@ from scipy.special import logsumexp
 from polyfid.arrays import Array, Indices
 from polyfid.inference import SCHEMES, Report
 from polyfid.inference.linalg import suitable_threads
-from polyfid.inference.posterior import Posterior
-from polyfid.inference.sparse_posterior import SparsePosterior
+from polyfid.inference.posterior import Posterior, SparsePosterior
 from polyfid.learning.climb import Optimum
-from polyfid.learning.evidence import Evidence, Value
-from polyfid.learning.sparse_evidence import SparseEvidence
+from polyfid.learning.evidence import Evidence, SparseEvidence, Value
 from polyfid.model.features import FeatureMap
 from polyfid.model.likelihoods import Likelihood
 from polyfid.model.logistic import expected_sigmoid, log_expected_sigmoid

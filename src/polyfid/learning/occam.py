@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cholesky, eigh_tridiagonal, solve_triangular
 
 from polyfid.arrays import Array
-from polyfid.kernels.hyperprior import HyperPrior
+from polyfid.kernels.parameters import HyperPrior
 from polyfid.learning.evidence import Evidence
 
 #: Up to this many parameters all second derivatives are computed: no estimate is cheaper.

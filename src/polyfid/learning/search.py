@@ -17,7 +17,7 @@ from joblib import Parallel, delayed
 from polyfid.arrays import Array
 from polyfid.inference import SCHEMES
 from polyfid.inference.linalg import NotPositiveDefinite, suitable_threads
-from polyfid.kernels.hyperprior import HyperPrior
+from polyfid.kernels.parameters import HyperPrior
 from polyfid.learning.climb import Optimum, maximise
 from polyfid.learning.evidence import Evidence
 from polyfid.learning.mixture import BinaryFit, Member, Mixture

@@ -11,7 +11,7 @@ from polyfid.inference import SCHEMES
 from polyfid.inference.linalg import suitable_threads
 from polyfid.inference.posterior import Posterior
 from polyfid.kernels import RBF, Constant, Kernel
-from polyfid.kernels.hyperprior import HyperPrior
+from polyfid.kernels.parameters import HyperPrior
 from polyfid.learning.climb import Optimum, maximise, spread_starts
 from polyfid.learning.evidence import Evidence
 from polyfid.learning.mixture import BinaryFit

@@ -24,13 +24,7 @@ class FeatureMap(ABC):
     @classmethod
     @abstractmethod
     def of(cls, x: Array, weight: Array) -> Self | None:
-        """The map learnt from rows, counted by weight; None where it makes no sense for them.
-
-        Parameters
-        ----------
-        x : ndarray of shape (n, d)
-        weight : ndarray of shape (n,)
-        """
+        """The map learnt from rows (n, d), counted by weight (n,); None where it makes no sense."""
 
     @abstractmethod
     def __call__(self, x: Array) -> Array:
@@ -52,27 +46,24 @@ class AsGiven(FeatureMap):
 
 
 @dataclass(frozen=True)
-class Standardised(FeatureMap):
-    """Every column with mean 0 and standard deviation 1.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from polyfid.model.features import Standardised
-    >>> x = np.array([[0.0], [2.0]])
-    >>> Standardised.of(x, np.ones(2))(x).ravel()
-    array([-1.,  1.])
-    """
+class _Scaled(FeatureMap):
+    """Columns shifted and divided."""
 
     scale: Scale
+
+    def __call__(self, x: Array) -> Array:
+        return self.scale(x)
+
+
+@dataclass(frozen=True)
+class Standardised(_Scaled):
+    """Every column with mean 0 and standard deviation 1."""
+
     words: ClassVar[str] = "standardised"
 
     @classmethod
     def of(cls, x: Array, weight: Array) -> Self:
         return cls(Scale.of(x, weight))
-
-    def __call__(self, x: Array) -> Array:
-        return self.scale(x)
 
 
 @dataclass(frozen=True)
@@ -81,14 +72,6 @@ class Ranked(FeatureMap):
 
     A monotone warp that tames skewed columns. Between training values it interpolates, beyond them
     it goes on along a line: one range of the values further is one range of the ranks further.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from polyfid.model.features import Ranked
-    >>> x = np.array([[1.0], [10.0], [1000.0]])
-    >>> Ranked.of(x, np.ones(3))(x).ravel().round(3)
-    array([-1.225,  0.   ,  1.225])
     """
 
     knots: tuple[tuple[Array, Array], ...]
@@ -126,23 +109,13 @@ def _rank(column: Array, values: Array, ranks: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class SharedUnit(FeatureMap):
+class SharedUnit(_Scaled):
     """All columns centred and divided by one number: for columns that share a unit.
 
     Spectra, pixels and latent semantic features are such: a column of small spread is of small
     importance, and standardising would blow up its noise.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from polyfid.model.features import SharedUnit
-    >>> x = np.array([[0.0, 0.0], [2.0, 14.0]])
-    >>> SharedUnit.of(x, np.ones(2))(x)
-    array([[-0.2, -1.4],
-           [ 0.2,  1.4]])
     """
 
-    scale: Scale
     words: ClassVar[str] = "in one common unit"
 
     @classmethod
@@ -154,23 +127,10 @@ class SharedUnit(FeatureMap):
         common = root_mean_square(scale.spread[chosen])
         return cls(Scale(scale.centre, np.full(x.shape[1], common)))
 
-    def __call__(self, x: Array) -> Array:
-        return self.scale(x)
-
 
 @dataclass(frozen=True)
 class UnitRows(FeatureMap):
-    """Every row divided by its length, then all columns in one common unit: directions only.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from polyfid.model.features import UnitRows
-    >>> x = np.array([[3.0, 4.0, 0.0], [30.0, 40.0, 0.0], [1.0, 0.0, 2.0]])
-    >>> points = UnitRows.of(x, np.ones(3))(x)
-    >>> bool(np.allclose(points[0], points[1]))
-    True
-    """
+    """Every row divided by its length, then all columns in one common unit: directions only."""
 
     unit: SharedUnit
     words: ClassVar[str] = "as directions of the rows"
@@ -196,16 +156,6 @@ class Coded(FeatureMap):
     """Blocks of indicator columns, of which one is set in every row, as one column of codes.
 
     The other columns are standardised and come first, ``n_numeric`` of them.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from polyfid.model.features import Coded
-    >>> x = np.array([[0.5, 1, 0, 0], [1.5, 0, 0, 1], [2.5, 0, 1, 0]])
-    >>> Coded.of(x, np.ones(3))(x).round(2)
-    array([[-1.22,  0.  ],
-           [ 0.  ,  2.  ],
-           [ 1.22,  1.  ]])
     """
 
     numeric: tuple[int, ...]

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit, logit
 
-from polyfid.arrays import Array
+from polyfid.arrays import Array, Indices
 from polyfid.kernels.parameters import Parameters, Tunable
 from polyfid.model.logistic import Tilted, sigmoid_moments, tilted_sigmoid
 
@@ -58,7 +58,7 @@ class Likelihood(Tunable):
         """Log-integral of N(f | mean, variance) p(y | f)^min(weight, 1), and derivatives."""
 
     @abstractmethod
-    def take(self, rows: NDArray[np.intp]) -> Self:
+    def take(self, rows: Indices) -> Self:
         """The likelihood of some of the rows."""
 
     def times(self, factor: Array) -> Self:
@@ -83,21 +83,14 @@ class Likelihood(Tunable):
 
 @dataclass(frozen=True)
 class Logit(Likelihood):
-    """p(y | f) = sigmoid(y f)^weight for y in {-1, +1}.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> Logit(np.array([1.0, -1.0]), np.ones(2)).derivatives(np.zeros(2)).first
-    array([ 0.5, -0.5])
-    """
+    """p(y | f) = sigmoid(y f)^weight for y in {-1, +1}."""
 
     y: Array
     weight: Array
 
     log_concave = True
 
-    def take(self, rows: NDArray[np.intp]) -> Self:
+    def take(self, rows: Indices) -> Self:
         return replace(self, y=self.y[rows], weight=self.weight[rows])
 
     def derivatives(self, f: Array) -> Derivatives:
@@ -133,42 +126,21 @@ class NoisyLogit(Likelihood):
     They come from rates of the group of the row, a level or an annotator: with sensitivity s and
     specificity c of the group, a = s and b = 1 - c for a positive label, a = 1 - s and b = c for
     a negative one. Not log-concave, so Laplace is not offered.
-
-    Parameters
-    ----------
-    y : labels in {-1, +1}, (n,)
-    weight : multiplicity of the rows, (n,)
-    group : index of the group of each row, (n,)
-    sensitivity, specificity : rates of the groups, (g,); 1 means that the group never errs.
-    free : which groups' rates are learnt, (g,) of bool; the others stay as they are.
-    symmetric : sensitivity and specificity of a group are one number, 1 - flip rate.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> noisy = NoisyLogit.from_flip_rates(np.array([1.0]), np.ones(1), np.array([0]), [0.1])
-    >>> round(float(np.exp(noisy.tilted(np.zeros(1), np.full(1, 1e-9)).log_z[0])), 6)
-    0.5
     """
 
     y: Array
     weight: Array
-    group: NDArray[np.intp]
-    sensitivity: Array
+    group: Indices  # of each row
+    sensitivity: Array  # of each group, like specificity; 1 means that it never errs
     specificity: Array
-    free: NDArray[np.bool_]
-    symmetric: bool = False
+    free: NDArray[np.bool_]  # whose rates are learnt
+    symmetric: bool = False  # both rates of a group are one number, 1 - flip rate
 
     log_concave = False
 
     @classmethod
     def from_flip_rates(
-        cls,
-        y: Array,
-        weight: Array,
-        group: NDArray[np.intp],
-        flip_rate: object,
-        free: object = False,
+        cls, y: Array, weight: Array, group: Indices, flip_rate: object, free: object = False
     ) -> NoisyLogit:
         """A channel that flips labels of group g with probability ``flip_rate[g]``."""
         keep = 1.0 - np.asarray(flip_rate, dtype=float)
@@ -181,7 +153,7 @@ class NoisyLogit(Likelihood):
             if not ((rate >= 0.0) & (rate <= 1.0)).all():
                 raise ValueError(f"{name} must be probabilities, got {rate.tolist()}")
 
-    def take(self, rows: NDArray[np.intp]) -> Self:
+    def take(self, rows: Indices) -> Self:
         y, weight, group = self.y[rows], self.weight[rows], self.group[rows]
         return replace(self, y=y, weight=weight, group=group)
 

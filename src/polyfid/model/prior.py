@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 from polyfid.arrays import Array
 from polyfid.kernels import Kernel, Pairs
 from polyfid.kernels.contract import Linearised
-from polyfid.kernels.hyperprior import HyperPrior
 from polyfid.kernels.pairs import PairsWithin, PassingPairs, PointSet
-from polyfid.kernels.parameters import Parameters, Tunable
+from polyfid.kernels.parameters import HyperPrior, Parameters, Tunable
 from polyfid.rows import Points
 
 #: Elements of a tile of the covariance matrix: small enough to stay in a core's cache.
@@ -75,9 +74,18 @@ class Prior(Tunable):
     def mixing(self) -> Parameters:
         """Free parameters of the loadings."""
 
+    @property
+    @abstractmethod
+    def process_names(self) -> tuple[str, ...]:
+        """Names of the latent processes."""
+
     @abstractmethod
     def with_mixing(self, theta: Array) -> Self:
-        """The same prior with other loadings."""
+        """The same prior with other loadings; at least one of their parameters is free."""
+
+    @abstractmethod
+    def pull_loadings(self, A_bar: Array) -> Array:
+        """The adjoint of the loadings' parameters from that of the loadings."""
 
     @abstractmethod
     def mixing_prior(self) -> HyperPrior:
@@ -87,15 +95,6 @@ class Prior(Tunable):
     def mirrors(self) -> range:
         """Entries of ``theta`` whose sign separates modes of the evidence."""
         return range(0)
-
-    @abstractmethod
-    def pull_loadings(self, A_bar: Array) -> Array:
-        """The adjoint of the loadings' parameters from that of the loadings."""
-
-    @property
-    @abstractmethod
-    def process_names(self) -> tuple[str, ...]:
-        """Names of the latent processes."""
 
     @property
     def n_levels(self) -> int:
@@ -110,7 +109,8 @@ class Prior(Tunable):
         cuts = np.cumsum([len(self.mixing.values), *(len(k.theta) for k in self.kernels)])
         mixing, *parts = np.split(theta, cuts[:-1])
         kernels = (k.with_theta(part) for k, part in zip(self.kernels, parts, strict=True))
-        return replace(self.with_mixing(mixing), kernels=tuple(kernels))  # type: ignore[type-var]
+        mixed = self.with_mixing(mixing) if len(mixing) else self
+        return replace(mixed, kernels=tuple(kernels))  # type: ignore[type-var]
 
     def covariance(self, parts: Sequence[Tile]) -> Array:
         """K of the tiled points, upper triangle valid, (n, n)."""
@@ -143,7 +143,7 @@ class Prior(Tunable):
 
     def cross_covariance(self, a: Points, b: Points) -> Array:
         """Covariance of the latent values at two sets of points, (len(a), len(b))."""
-        K, towards = np.empty((len(a), len(b))), self.towards(b)
+        K, towards = np.empty((len(a), len(b))), CrossCovariance(self, b)
         for t, rows in a.segments():
             K[rows] = towards(a.x[rows], t)
         return K
@@ -153,10 +153,6 @@ class Prior(Tunable):
         K = self.cross_covariance(points, points)
         K.flat[:: len(K) + 1] = self.diagonal(points)
         return K
-
-    def towards(self, points: Points) -> CrossCovariance:
-        """The covariance of any latent values with those at the points, for repeated use."""
-        return CrossCovariance(self.kernels, self.loadings, points)
 
     def diagonal(self, points: Points) -> Array:
         """Prior variance of the latent values, (n,)."""
@@ -212,27 +208,11 @@ class CrossCovariance:
     """cov(f_t(x), f_u(z)) = sum_s A[t, s] A[u, s] k_s(x, z) for fixed z, each at its level u.
 
     What depends on the fixed points alone is computed once.
-
-    Parameters
-    ----------
-    kernels : one kernel per latent process.
-    loadings : A, (n_levels, n_processes).
-    points : the fixed points, (n,).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from polyfid.rows import Points
-    >>> from polyfid.kernels import RBF, Constant
-    >>> points = Points(np.array([[0.0], [1.0]]), np.array([0, 1]))
-    >>> covariance = CrossCovariance((RBF(), Constant(2.0)), np.array([[1, 0], [3, 1]]), points)
-    >>> covariance(np.array([[1.0]]), 1).round(3)
-    array([[ 1.82, 11.  ]])
     """
 
-    def __init__(self, kernels: Sequence[Kernel], loadings: Array, points: Points) -> None:
-        self._kernels, self._loadings, self._n = tuple(kernels), loadings, len(points)
-        own = loadings[points.level]  # (n, n_processes)
+    def __init__(self, prior: Prior, points: Points) -> None:
+        self._kernels, self._loadings, self._n = prior.kernels, prior.loadings, len(points)
+        own = self._loadings[points.level]  # (n, n_processes)
         self._runs = [
             _Run(s, run, own[run, s], PointSet(points.x[run]))
             for s in range(len(self._kernels))
@@ -266,20 +246,8 @@ def _slices(chosen: NDArray[np.bool_]) -> list[slice]:
 class Autoregressive(Prior):
     """Co-kriging: f_0 = g_0 and f_t = rho_t f_{t-1} + g_t (Kennedy and O'Hagan, 2000).
 
-    Parameters
-    ----------
-    kernels : one kernel per level, that of f_0 first, then those of the corrections delta_t.
-    rho : one coefficient per step, (n_levels - 1,).
-    rho_bounds : (low, high) or "fixed".
-    rho_prior : mean and standard deviation of what is plausible for rho.
-
-    Examples
-    --------
-    >>> from polyfid.kernels import RBF
-    >>> Autoregressive((RBF(), RBF(), RBF()), rho=(0.5, 2.0)).loadings
-    array([[1. , 0. , 0. ],
-           [0.5, 1. , 0. ],
-           [1. , 2. , 1. ]])
+    One kernel per level, that of f_0 first, then those of the corrections delta_t; one rho per
+    step. ``rho_prior`` has the mean and the standard deviation of what is plausible for rho.
     """
 
     kernels: tuple[Kernel, ...]
@@ -315,12 +283,10 @@ class Autoregressive(Prior):
         return Parameters.of(names, np.array(self.rho, dtype=float), self.rho_bounds)
 
     def with_mixing(self, theta: Array) -> Self:
-        return self if self.rho_bounds == "fixed" else replace(self, rho=tuple(theta.tolist()))
+        return replace(self, rho=tuple(theta.tolist()))
 
     def mixing_prior(self) -> HyperPrior:
-        n = len(self.mixing.values)
-        mean, sd = self.rho_prior
-        return HyperPrior.independent([mean] * n, [sd] * n)
+        return HyperPrior.independent(*([v] * len(self.mixing.values) for v in self.rho_prior))
 
     @property
     def mirrors(self) -> range:
@@ -346,18 +312,7 @@ class Autoregressive(Prior):
 class Coregional(Prior):
     """Linear model of coregionalisation: unordered sources share Q processes, loadings free.
 
-    Parameters
-    ----------
-    kernels : one kernel per latent process, Q in all.
-    weights : loadings, (n_levels, Q).
-    weight_bounds : (low, high) or "fixed".
-
-    Examples
-    --------
-    >>> from polyfid.kernels import RBF
-    >>> Coregional((RBF(),), [[1.0], [-0.5]]).loadings
-    array([[ 1. ],
-           [-0.5]])
+    One kernel per process; ``weights`` are the loadings, (n_levels, Q).
     """
 
     kernels: tuple[Kernel, ...]
@@ -388,10 +343,7 @@ class Coregional(Prior):
         return Parameters.of(names, A.ravel(), self.weight_bounds)
 
     def with_mixing(self, theta: Array) -> Self:
-        if self.weight_bounds == "fixed":
-            return self
-        rows = theta.reshape(self.loadings.shape)
-        return replace(self, weights=tuple(tuple(row.tolist()) for row in rows))
+        return replace(self, weights=theta.reshape(self.loadings.shape))  # type: ignore[arg-type]
 
     def mixing_prior(self) -> HyperPrior:
         n = len(self.mixing.values)

@@ -1,0 +1,295 @@
+"""Inference schemes, a row of the table in docs/notation.md each, and how one is run.
+
+A scheme says how marginals become sites; the sites of all rows under the full covariance matrix
+are what the loop solves for.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import numpy as np
+
+from polyfid.arrays import Array
+from polyfid.inference.exact import ExactBelief, ExactCovariance, InvertedBelief, Sites, Start
+from polyfid.inference.linalg import Diverged, NotPositiveDefinite
+from polyfid.inference.loop import Natural, Problem, Report, State, iterate
+from polyfid.model.likelihoods import Derivatives, Expectations, Likelihood
+from polyfid.model.logistic import Tilted
+
+Labels = TypeVar("Labels")
+
+#: Conjugate-gradient steps after which a factorisation would have been cheaper, and the relative
+#: error at which they stop: Newton's next step repairs it.
+_CG_STEPS = 24
+_CG_TOLERANCE = 0.003
+#: A step that leaves more than this share of the distance needs a factorisation of its own.
+_SLOW = 0.6
+
+
+class Scheme(ABC, Generic[Labels]):
+    """Site update, constants of the evidence, and the implicit pair of its derivative.
+
+    What a scheme asks of the likelihood, given marginals, is computed once, by `ask`, and handed
+    to the other methods as ``labels``.
+    """
+
+    name: str
+    #: Whether the site update needs posterior variances.
+    needs_variance: bool = True
+    #: Whether there is an objective that good steps raise.
+    has_objective: bool = True
+    #: Earlier states that a step is extrapolated from.
+    memory: int = 5
+
+    def check(self, likelihood: Likelihood) -> None:
+        """Raise ValueError for a likelihood that the scheme cannot take."""
+
+    @abstractmethod
+    def ask(self, belief: ExactBelief, likelihood: Likelihood) -> Labels:
+        """What the likelihood says under the marginals."""
+
+    @abstractmethod
+    def sites(self, belief: ExactBelief, labels: Labels) -> Sites:
+        """The sites that the labels ask for."""
+
+    @abstractmethod
+    def constants(self, belief: ExactBelief, labels: Labels) -> float:
+        """Log Z minus its Gaussian part, -log|B|/2 + nu^T m / 2."""
+
+    def implicit(self, belief: InvertedBelief, labels: Labels) -> tuple[Array, Array] | None:
+        """The pair (u, g) of the evidence's derivative in K, where the sites depend on K."""
+        return None
+
+    def pull_likelihood(self, belief: ExactBelief, likelihood: Likelihood) -> Array:
+        """Derivative of log Z in the likelihood's own parameters."""
+        return np.empty(0)
+
+    def merit(self, belief: ExactBelief, labels: Labels) -> float:
+        """The objective."""
+        return self.log_z(belief, labels)
+
+    def log_z(self, belief: ExactBelief, labels: Labels) -> float:
+        """The approximate log evidence."""
+        gauss = -0.5 * belief.log_det + 0.5 * float(belief.sites.nu @ belief.mean)
+        return gauss + self.constants(belief, labels)
+
+
+class Laplace(Scheme[Derivatives]):
+    """w = -l''(m), nu = w m + l'(m): Newton's method on psi(f) = log p(y|f) - f^T K^-1 f / 2."""
+
+    name = "laplace"
+    needs_variance = False
+    memory = 0  # Newton's steps get shorter by themselves
+
+    def check(self, likelihood: Likelihood) -> None:
+        if not likelihood.log_concave:
+            raise ValueError(
+                "Laplace needs a log-concave likelihood, and label noise is not; "
+                'use inference="ep" or inference="variational"'
+            )
+
+    def ask(self, belief: ExactBelief, likelihood: Likelihood) -> Derivatives:
+        return likelihood.derivatives(belief.mean)
+
+    def sites(self, belief: ExactBelief, labels: Derivatives) -> Sites:
+        w = -labels.second
+        return Sites(w, w * belief.mean + labels.first)
+
+    def merit(self, belief: ExactBelief, labels: Derivatives) -> float:
+        return float(labels.value.sum() - 0.5 * (belief.alpha @ belief.mean))
+
+    def constants(self, belief: ExactBelief, labels: Derivatives) -> float:
+        m, w, nu = belief.mean, belief.sites.w, belief.sites.nu
+        return float((labels.value - (nu * m - 0.5 * w * m * m)).sum())
+
+    def implicit(self, belief: InvertedBelief, labels: Derivatives) -> tuple[Array, Array]:
+        # v l''' / 2 as (w v) (l''' / w) / 2: nothing is divided by a vanishing w.
+        w = -labels.second
+        skew = np.divide(labels.third, w, out=np.zeros_like(w), where=w != 0.0)
+        return belief.implicit_solve(0.5 * belief.scaled_variance * skew), labels.first
+
+
+class Variational(Scheme[Expectations]):
+    """w = -E l'', nu = E l' + w m: natural gradient steps on the bound E log p(y|f) - KL."""
+
+    name = "variational"
+
+    def ask(self, belief: ExactBelief, likelihood: Likelihood) -> Expectations:
+        return likelihood.expectations(belief.mean, belief.variance)
+
+    def sites(self, belief: ExactBelief, labels: Expectations) -> Sites:
+        w = -labels.second
+        return Sites(w, labels.first + w * belief.mean)
+
+    def constants(self, belief: ExactBelief, labels: Expectations) -> float:
+        m, v = belief.mean, belief.variance
+        w, nu = belief.sites.w, belief.sites.nu
+        return float((labels.value - nu * m + 0.5 * w * (m * m + v)).sum())
+
+    def pull_likelihood(self, belief: ExactBelief, likelihood: Likelihood) -> Array:
+        return likelihood.expectations_pullback(belief.mean, belief.variance)
+
+
+class Cavity(NamedTuple):
+    """Marginals without one copy of the row's own site, and cavity times label."""
+
+    mean: Array
+    variance: Array
+    copies: Array
+    tilted: Tilted
+
+
+class EP(Scheme[Cavity]):
+    """Expectation propagation, all sites at once: they match moments of cavity times label.
+
+    A row of weight c > 1 is c equal sites, so that weight equals repetition.
+    """
+
+    name = "ep"
+    has_objective = False
+
+    def ask(self, belief: ExactBelief, likelihood: Likelihood) -> Cavity:
+        copies = np.maximum(likelihood.weight, 1.0)
+        w, nu = belief.sites.w / copies, belief.sites.nu / copies
+        m, v = belief.mean, belief.variance
+        shrink = np.maximum(1.0 - w * v, 1e-10)
+        mean, variance = (m - v * nu) / shrink, v / shrink
+        return Cavity(mean, variance, copies, likelihood.tilted(mean, variance))
+
+    def sites(self, belief: ExactBelief, labels: Cavity) -> Sites:
+        mean, variance, copies, (_, first, second) = labels
+        scale = copies / np.maximum(1.0 + variance * second, 1e-12)
+        return Sites(-second * scale, (first - mean * second) * scale)
+
+    def constants(self, belief: ExactBelief, labels: Cavity) -> float:
+        # For each copy, log Z of the label minus the log of the integral of cavity times site.
+        mean, variance, copies, tilted = labels
+        w, nu = belief.sites.w / copies, belief.sites.nu / copies
+        grown = 1.0 + w * variance
+        fit = (nu * nu * variance + 2.0 * nu * mean - w * mean * mean) / grown
+        return float((copies * (tilted.log_z + 0.5 * np.log(grown) - 0.5 * fit)).sum())
+
+    def pull_likelihood(self, belief: ExactBelief, likelihood: Likelihood) -> Array:
+        labels = self.ask(belief, likelihood)
+        return likelihood.tilted_pullback(labels.mean, labels.variance, labels.copies)
+
+
+SCHEMES: dict[str, Scheme[Any]] = {
+    scheme.name: scheme for scheme in (Laplace(), EP(), Variational())
+}
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """A fixed point, or the last state that was reached, and its approximate log evidence."""
+
+    belief: ExactBelief  # factorised, or inverted if a gradient or the scheme needs variances
+    labels: Any  # what the scheme asked of the likelihood there
+    log_z: float
+    report: Report
+
+
+def run(
+    scheme: Scheme[Any],
+    covariance: ExactCovariance,
+    likelihood: Likelihood,
+    start: Start | None = None,
+    tol: float = 1e-6,
+    max_iter: int = 100,
+    gradient: bool = False,
+) -> Fixed:
+    """Run a scheme to its fixed point.
+
+    Raises `Diverged` where it does not converge and ends at an impossible evidence: labels cannot
+    be more than certain.
+    """
+    scheme.check(likelihood)
+    problem = ExactProblem(scheme, covariance, likelihood, start, gradient or scheme.needs_variance)
+    state, report = iterate(problem, tol, max_iter)
+    log_z = scheme.log_z(state.belief, state.labels)
+    if log_z > 0.0 and not report.converged:
+        raise Diverged(
+            f"inference={scheme.name!r} is {report}, and its log evidence of {log_z:.3g} is that "
+            'of a probability above one; use inference="variational", which always has a bound'
+        )
+    return Fixed(state.belief, state.labels, log_z, report)
+
+
+class ExactProblem(Problem[ExactBelief]):
+    """The sites of all rows; ``inverted``: the last belief is to have B^-1, not a factor of B."""
+
+    def __init__(
+        self,
+        scheme: Scheme[Any],
+        covariance: ExactCovariance,
+        likelihood: Likelihood,
+        start: Start | None = None,
+        inverted: bool = False,
+    ) -> None:
+        self.scheme, self.covariance, self.likelihood = scheme, covariance, likelihood
+        self.memory, self.has_objective = scheme.memory, scheme.has_objective
+        self.inverted = inverted
+        self._start = self._near = start
+
+    def begin(self) -> State[ExactBelief]:
+        cold = self._state(self.covariance.prior_belief())
+        if self._start is None:
+            return cold
+        # The old sites under the new prior: a Newton step from the old mode.
+        sites = self._start.sites
+        moved = self.covariance.with_alpha(self._start.alpha, sites.w)
+        try:
+            warm = self._state(self._condition_near(sites, moved) or self._condition(sites, moved))
+        except NotPositiveDefinite:
+            return cold
+        # A start that is worse than nothing is not used: EP may never leave it.
+        return warm if warm.merit > cold.merit else cold
+
+    def reach(self, position: Natural, now: State[ExactBelief]) -> Iterator[State[ExactBelief]]:
+        for condition in (self._condition_near, self._condition):
+            try:
+                belief = condition(Sites(*position), now.belief)
+                if belief is None:
+                    continue
+                state = self._state(belief)
+            except NotPositiveDefinite:
+                continue
+            if state.distance > _SLOW * now.distance:
+                self._near = None  # the factor is too far off
+            yield state
+
+    def finish(self, now: State[ExactBelief], tol: float) -> State[ExactBelief]:
+        # One more step costs no more than the factorisation that is needed anyway.
+        self._near = None
+        if now.distance <= tol:
+            with suppress(NotPositiveDefinite):
+                last = self.covariance.condition(Sites(*now.target), now.belief)
+                state = self._state(last.into_inverted() if self.inverted else last)
+                if state.distance <= tol:
+                    return state
+        return self._state(now.belief.inverted() if self.inverted else now.belief.factorised())
+
+    def _state(self, belief: ExactBelief) -> State[ExactBelief]:
+        labels = self.scheme.ask(belief, self.likelihood)
+        at, to = belief.sites, self.scheme.sites(belief, labels)
+        distance = float(np.abs(belief.whitened(to.w - at.w, to.nu - at.nu)).max())
+        merit = self.scheme.merit(belief, labels) if self.has_objective else -distance
+        return State(belief, labels, (at.w, at.nu), (to.w, to.nu), merit, distance)
+
+    def _condition_near(self, sites: Sites, start: ExactBelief) -> ExactBelief | None:
+        """The cheap way, where only the mean is needed and a factor of similar sites is there."""
+        if self.scheme.needs_variance or self._near is None:
+            return None
+        return self.covariance.condition_near(sites, start, self._near, _CG_TOLERANCE, _CG_STEPS)
+
+    def _condition(self, sites: Sites, start: ExactBelief) -> ExactBelief:
+        belief = self.covariance.condition(sites, start)
+        if self.scheme.needs_variance:
+            return belief.into_inverted()
+        self._near = belief.start()
+        return belief
