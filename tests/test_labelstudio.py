@@ -1,6 +1,5 @@
 """Exports of Label Studio, and predictions for it."""
 
-import contextlib
 import copy
 import json
 
@@ -94,10 +93,7 @@ def test_trusted_annotators_give_gold(who):
     export = read_export(PROJECT, trusted=[who])
     assert rows_of(export.answers) == [[7, "ann@example.org", "rock"]]
     assert dict(rows_of(export.gold)) == {7: "pop", 8: "pop"}
-
-
-def test_the_first_of_trusted_annotators_who_differ_counts():
-    for order, label in (([1, 2], "rock"), ([2, 1], "pop")):
+    for order, label in (([1, who], "rock"), ([who, 1], "pop")):  # the first one counts
         assert dict(rows_of(read_export(PROJECT, trusted=order).gold))[7] == label
 
 
@@ -161,7 +157,10 @@ CHOICE = (*FIRST, "result", 0, "value")
         (None, "must be a list, got nothing"),
         ([1], "task 1 of the list must be an object, got an integer"),
         ([{"id": 1, "tempo": 2, "genre": "pop"}], "not JSON-MIN"),
-        ([{"id": 1, "data": {}, "completions": []}], "before 1.0"),
+        (
+            [{"id": 1, "data": {}, "completions": []}],
+            "by Label Studio 1.0 or later",
+        ),
         ([{"id": 1, "data": []}], '"data" must be an object, got a list'),
         ([task(None, {})], '"id" must be an integer or text, got nothing'),
         ([task(True, {})], '"id" must be an integer or text, got true or false'),
@@ -174,14 +173,14 @@ CHOICE = (*FIRST, "result", 0, "value")
         (changed(*FIRST, "result", to=""), '"result" must be a list'),
         (changed(*FIRST, "result", to=[1]), 'task 7: an entry of "result" must be an object'),
         (changed(*FIRST, "completed_by", to=None), 'task 7: an annotation has no "completed_by"'),
-        (changed(*FIRST, "completed_by", to=[1]), "an annotator must be .* text, got a list"),
+        (changed(*FIRST, "completed_by", to=[1]), "an annotator .* must be .* text, got a list"),
         (changed(*CHOICE, to=[]), '"value" must be an object, got a list'),
-        (changed(*CHOICE, to={}), 'list of "choices"'),
+        (changed(*CHOICE, to={}), "one choice about the whole task"),
         (
             changed(*CHOICE, "choices", to=["a", "b"]),
-            "task 7, annotation of 'ann@example.org': 2 choices of 'genre'; only single",
+            "task 7, annotation of 'ann@example.org': 'genre' must hold one choice",
         ),
-        (changed(*CHOICE, "start", to=3), "about parts of the task"),
+        (changed(*CHOICE, "start", to=3), "one choice about the whole task"),
         (changed(*CHOICE, "choices", to=[["a"]]), "a choice must be text, got a list"),
         (changed(*CHOICE, "choices", to=["\ud800"]), "half a character"),
         (changed(0, "data", "tempo", to=10**400), "'tempo' holds a number that is too large"),
@@ -268,20 +267,6 @@ def test_any_change_gives_tables_or_the_one_error(where, value):
     assert set(export.answers["task"]) <= set(export.items["id"])
 
 
-@pytest.mark.filterwarnings("ignore:.*annotations make no choice")
-@settings(max_examples=80, deadline=None)
-@given(data=st.data())
-def test_any_bytes_give_tables_or_the_one_error(tmp_path_factory, data):
-    content = bytearray(json.dumps(PROJECT).encode())
-    for _ in range(data.draw(st.integers(1, 3))):
-        place = data.draw(st.integers(0, len(content) - 1))
-        content[place : place + data.draw(st.integers(0, 9))] = data.draw(st.binary(max_size=4))
-    file = tmp_path_factory.getbasetemp() / "changed.json"
-    file.write_bytes(content)
-    with contextlib.suppress(LabelStudioError):
-        read_export(file)
-
-
 # Predictions
 
 NAMES = {"from_name": "genre", "to_name": "song", "model_version": "polyfid"}
@@ -348,11 +333,11 @@ def test_columns_may_be_the_labels_and_rows_in_order(tmp_path):
         (5, PROBA, {}, "tasks must be a file, a list of tasks or ids, got int"),
         ([1.5], PROBA, {}, '"id" must be an integer or text'),
         ([7, "7"], PROBA, {}, "several tasks have the id '7'"),
-        ([7, 1], PROBA, {}, "no row for 1 of 2 tasks, such as 1"),
-        ([7], pd.concat([PROBA, PROBA]), {}, "several rows for task '9'"),
+        ([7, 1], PROBA, {}, "has 0 rows for task '1' \\(1 of 2"),
+        ([7], pd.concat([PROBA, PROBA]), {}, "one row per task, and has 2 rows for task '7'"),
         ([7, 8], PROBA.drop(columns="id"), {}, "2 tasks and 3 rows of proba"),
-        ([7], PROBA[["id"]], {}, "no columns of probabilities"),
-        ([7], PROBA[["id", "label"]], {}, "must hold numbers"),
+        ([7], PROBA[["id"]], {}, "must have columns of probabilities.* it has columns 'id'"),
+        ([7], PROBA[["id", "label"]], {}, "must have columns of probabilities, numbers"),
         ([7], PROBA.assign(p_pop=np.nan), {}, "probabilities of task 7"),
         ([7], PROBA.assign(p_pop=-0.5), {}, "probabilities of task 7"),
         ([7], PROBA.drop(columns="p_pop"), {}, "probabilities of task 7"),
