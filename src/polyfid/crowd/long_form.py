@@ -173,10 +173,10 @@ def _detect_form(table: SourceTable, columns: Mapping[str, str]) -> Form:
     if present in ([], [columns["task"]]) and frame.shape[1] > 1 and frame.iloc[:, 0].is_unique:
         return "wide"
     raise ValueError(
-        f"{table.title} must be long, with columns {', '.join(map(repr, columns.values()))} (or "
-        "others, named by task=, worker= and label=: --task, --worker and --target), or wide, with "
-        "the task in a first column that never repeats and one further column per annotator; got "
-        f'columns {name_few(frame.columns)}. Rename them, or say form="long" or "wide" (--form)'
+        f"{table.title} must be long, with columns {name_few(columns.values())} (or others, named "
+        "by task=, worker= and label=: --task, --worker and --target), or wide, with the task in a "
+        "first column that never repeats and one further column per annotator; got columns "
+        f'{name_few(frame.columns)}. Rename them, or say form="long" or "wide" (--form)'
     )
 
 

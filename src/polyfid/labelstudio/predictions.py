@@ -41,14 +41,13 @@ def write_predictions(
     Parameters
     ----------
     tasks : path, list of tasks, or sequence of ids
-        With tasks (an export of the project, or a file to import), the file holds tasks with
-        predictions: importing it makes new tasks of them. With ids of tasks that a project has
-        already, it holds predictions alone, to be posted to
-        ``/api/projects/<project>/import/predictions``.
+        With tasks (an export of the project, or a file to import), importing the file makes new
+        tasks of them. With ids of tasks that a project has already, the file holds predictions
+        alone, to be posted to ``/api/projects/<project>/import/predictions``.
     proba : pandas or polars DataFrame
         One row per task: probabilities in columns "p_<label>", or, without such columns, in all
         columns but ``item_id``, named by label. Rows are matched by ``item_id`` if there is such a
-        column, else they must be in the order of the tasks.
+        column, else by order.
     path : path
         The file; it is replaced only when the new one is complete.
     from_name, to_name : str
@@ -60,16 +59,13 @@ def write_predictions(
 
     Examples
     --------
-    >>> import json, tempfile
-    >>> from pathlib import Path
+    >>> import json, pathlib, tempfile
     >>> import pandas as pd
     >>> from polyfid.labelstudio import write_predictions
     >>> proba = pd.DataFrame({"id": [7], "p_pop": [0.25], "p_rock": [0.75]})
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder) / "predictions.json"
-    ...     write_predictions(
-    ...         [7], proba, file, from_name="genre", to_name="song", model_version="first"
-    ...     )
+    ...     file = pathlib.Path(folder, "predictions.json")
+    ...     write_predictions([7], proba, file, from_name="genre", to_name="song")
     ...     prediction = json.loads(file.read_text())[0]
     >>> prediction["task"], prediction["score"], prediction["result"][0]["value"]
     (7, 0.75, {'choices': ['rock']})
