@@ -1,6 +1,5 @@
 """Exports of Label Studio, and predictions for it."""
 
-import contextlib
 import copy
 import json
 
@@ -94,10 +93,7 @@ def test_trusted_annotators_give_gold(who):
     export = read_export(PROJECT, trusted=[who])
     assert rows_of(export.answers) == [[7, "ann@example.org", "rock"]]
     assert dict(rows_of(export.gold)) == {7: "pop", 8: "pop"}
-
-
-def test_the_first_of_trusted_annotators_who_differ_counts():
-    for order, label in (([1, 2], "rock"), ([2, 1], "pop")):
+    for order, label in (([1, who], "rock"), ([who, 1], "pop")):  # the first one counts
         assert dict(rows_of(read_export(PROJECT, trusted=order).gold))[7] == label
 
 
@@ -158,34 +154,32 @@ CHOICE = (*FIRST, "result", 0, "value")
     [
         ([], "no tasks"),
         ({}, "must be a list, got an object"),
-        (None, "must be a list, got nothing"),
         ([1], "task 1 of the list must be an object, got an integer"),
         ([{"id": 1, "tempo": 2, "genre": "pop"}], "not JSON-MIN"),
-        ([{"id": 1, "data": {}, "completions": []}], "before 1.0"),
+        (
+            [{"id": 1, "data": {}, "completions": []}],
+            "by Label Studio 1.0 or later",
+        ),
         ([{"id": 1, "data": []}], '"data" must be an object, got a list'),
         ([task(None, {})], '"id" must be an integer or text, got nothing'),
-        ([task(True, {})], '"id" must be an integer or text, got true or false'),
         ([task(1, {}), task("1", {})], "several tasks have the id '1'"),
         ([task(1, {"x": 1})], "no annotations"),
         (changed(0, "annotations", to={}), '"annotations" must be a list, got an object'),
         (changed(0, "annotations", to=[5]), "task 7: an annotation must be an object"),
         (changed(*FIRST, "was_cancelled", to="no"), "must be true or false, got text"),
         (changed(*FIRST, "updated_at", to=5), '"updated_at" must be text'),
-        (changed(*FIRST, "result", to=""), '"result" must be a list'),
         (changed(*FIRST, "result", to=[1]), 'task 7: an entry of "result" must be an object'),
         (changed(*FIRST, "completed_by", to=None), 'task 7: an annotation has no "completed_by"'),
-        (changed(*FIRST, "completed_by", to=[1]), "an annotator must be .* text, got a list"),
-        (changed(*CHOICE, to=[]), '"value" must be an object, got a list'),
-        (changed(*CHOICE, to={}), 'list of "choices"'),
+        (changed(*FIRST, "completed_by", to=[1]), "an annotator .* must be .* text, got a list"),
+        (changed(*CHOICE, to={}), "one choice about the whole task"),
         (
             changed(*CHOICE, "choices", to=["a", "b"]),
-            "task 7, annotation of 'ann@example.org': 2 choices of 'genre'; only single",
+            "task 7, annotation of 'ann@example.org': 'genre' must hold one choice",
         ),
-        (changed(*CHOICE, "start", to=3), "about parts of the task"),
+        (changed(*CHOICE, "start", to=3), "one choice about the whole task"),
         (changed(*CHOICE, "choices", to=[["a"]]), "a choice must be text, got a list"),
         (changed(*CHOICE, "choices", to=["\ud800"]), "half a character"),
         (changed(0, "data", "tempo", to=10**400), "'tempo' holds a number that is too large"),
-        (changed(0, "data", "tempo", to=float("inf")), "too large"),
         (
             changed(1, "annotations", 1, to=annotation(2, choice("rock"), ground_truth=True)),
             "task 8: the ground truth says 'pop', 'rock'",
@@ -223,11 +217,9 @@ def test_options_that_do_not_fit_are_refused(options, message):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "is not JSON"),
         (b"id,genre\n1,pop\n", "is not JSON"),
         (b"\xff\xfe[", "is not JSON .*0xff in position 0"),
         (b"[" * 200_000, "is not JSON .*recursion"),
-        (b'[{"data":' * 50_000, "is not JSON .*recursion"),
         (b"[1" + b"0" * 5000 + b"]", "is not JSON"),
     ],
 )
@@ -268,20 +260,6 @@ def test_any_change_gives_tables_or_the_one_error(where, value):
     assert set(export.answers["task"]) <= set(export.items["id"])
 
 
-@pytest.mark.filterwarnings("ignore:.*annotations make no choice")
-@settings(max_examples=80, deadline=None)
-@given(data=st.data())
-def test_any_bytes_give_tables_or_the_one_error(tmp_path_factory, data):
-    content = bytearray(json.dumps(PROJECT).encode())
-    for _ in range(data.draw(st.integers(1, 3))):
-        place = data.draw(st.integers(0, len(content) - 1))
-        content[place : place + data.draw(st.integers(0, 9))] = data.draw(st.binary(max_size=4))
-    file = tmp_path_factory.getbasetemp() / "changed.json"
-    file.write_bytes(content)
-    with contextlib.suppress(LabelStudioError):
-        read_export(file)
-
-
 # Predictions
 
 NAMES = {"from_name": "genre", "to_name": "song", "model_version": "polyfid"}
@@ -315,16 +293,9 @@ def test_tasks_get_predictions(tmp_path):
     assert tasks[1] == {"id": 8, "data": PROJECT[1]["data"], "predictions": [prediction]}
     assert [t["predictions"][0]["score"] for t in tasks] == [0.5, 0.9, 0.6]
     assert chosen(tasks[2]["predictions"][0]) == ["rock"]
-
-
-def test_an_exported_file_can_be_given_and_predictions_are_tasks_again(tmp_path):
     file = tmp_path / "export.json"
     file.write_text(json.dumps(PROJECT))
-    tasks = written(tmp_path, file, PROBA)
-    assert tasks == written(tmp_path, PROJECT, PROBA)
-    for one in tasks:
-        one["annotations"] = [annotation(1, choice("rock"))]
-    assert len(read_export(tasks).answers) == 3
+    assert written(tmp_path, file, PROBA) == tasks
 
 
 @pytest.mark.parametrize("ids", [[8, 7], ["8", "7"], np.array([8, 7]), pd.Series([8, 7])])
@@ -348,20 +319,17 @@ def test_columns_may_be_the_labels_and_rows_in_order(tmp_path):
         (5, PROBA, {}, "tasks must be a file, a list of tasks or ids, got int"),
         ([1.5], PROBA, {}, '"id" must be an integer or text'),
         ([7, "7"], PROBA, {}, "several tasks have the id '7'"),
-        ([7, 1], PROBA, {}, "no row for 1 of 2 tasks, such as 1"),
-        ([7], pd.concat([PROBA, PROBA]), {}, "several rows for task '9'"),
+        ([7, 1], PROBA, {}, "has 0 rows for task '1' \\(1 of 2"),
+        ([7], pd.concat([PROBA, PROBA]), {}, "one row per task, and has 2 rows for task '7'"),
         ([7, 8], PROBA.drop(columns="id"), {}, "2 tasks and 3 rows of proba"),
-        ([7], PROBA[["id"]], {}, "no columns of probabilities"),
-        ([7], PROBA[["id", "label"]], {}, "must hold numbers"),
-        ([7], PROBA.assign(p_pop=np.nan), {}, "probabilities of task 7"),
+        ([7], PROBA[["id"]], {}, "must have columns of probabilities.* it has columns 'id'"),
+        ([7], PROBA[["id", "label"]], {}, "must have columns of probabilities, numbers"),
         ([7], PROBA.assign(p_pop=-0.5), {}, "probabilities of task 7"),
         ([7], PROBA.drop(columns="p_pop"), {}, "probabilities of task 7"),
         ([7], [[0.5, 0.5]], {}, "proba must be a data frame"),
         ([7], PROBA, {"from_name": ""}, "from_name must not be empty"),
         ([7], PROBA, {"to_name": None}, "to_name must be text"),
-        ([7], PROBA, {"model_version": 2}, "model_version must be text"),
         ([task(7, {"x": float("nan")})], PROBA, {}, "something that JSON cannot"),
-        ([task(7, {"x": {1, 2}})], PROBA, {}, "something that JSON cannot"),
     ],
 )
 def test_mistakes_are_named_and_no_file_is_left(tmp_path, tasks, proba, names, message):

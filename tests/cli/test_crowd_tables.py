@@ -109,7 +109,7 @@ ITEMS, ANSWERS = "--items items.csv", "--answers long.csv"
         (
             f"{ITEMS} {ANSWERS} --gold bad.csv",
             "task,label\n1,hot\n2,\n",
-            ["gold (bad.csv), column 'label': no label in row 3"],
+            ["gold (bad.csv), column 'label': no value in row 3"],
         ),
     ],
 )

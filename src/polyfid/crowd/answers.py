@@ -12,8 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from polyfid.arrays import Array, Indices
-from polyfid.crowd.long_form import Form, long_form
-from polyfid.crowd.source_table import SourceTable
+from polyfid.crowd.long_form import Form, SourceTable, long_form
 from polyfid.tables.labelled import read_ids, sorted_levels
 from polyfid.text import name_few
 
@@ -22,16 +21,8 @@ from polyfid.text import name_few
 class Answers:
     """Answers sorted by task and annotator, and trusted labels.
 
-    Parameters
-    ----------
-    task, worker, label : Indices of shape (n_answers,)
-        Positions in ``tasks``, ``workers`` and ``classes``.
-    gold : Indices of shape (n_tasks,)
-        Position of the trusted label of each task in ``classes``, -1 where there is none.
-    tasks, workers : tuple of str
-        Ids, sorted. Tasks may have neither answers nor a trusted label.
-    classes : array of shape (n_classes,)
-        The different labels, sorted.
+    ``task``, ``worker`` and ``label`` (n_answers,) are positions in the sorted lists ``tasks``,
+    ``workers`` and ``classes``; ``gold`` (n_tasks,) are those of trusted labels, -1 for none.
     """
 
     task: Indices
@@ -41,9 +32,6 @@ class Answers:
     tasks: tuple[str, ...]
     workers: tuple[str, ...]
     classes: NDArray[Any]
-
-    def __len__(self) -> int:
-        return len(self.task)
 
     def votes(self) -> Array:
         """How often each task was given each label, (n_tasks, n_classes)."""
@@ -65,56 +53,26 @@ def read_answers(
     columns: Mapping[str, str],
     items: tuple[str, ...] | None = None,
 ) -> Answers:
-    """Read tables of answers and of trusted labels.
-
-    Parameters
-    ----------
-    answers, gold : tables, or None for no gold
-    form : of the answers; see `polyfid.crowd.to_long`.
-    columns : names of the columns of tasks, annotators and labels.
-    items : sorted ids that tasks may have; by default those that they have.
-    """
+    """Read tables of answers and of trusted labels; tasks must be among the ids of ``items``."""
     source = SourceTable.read(answers, "answers")
-    tables = [(source, _text_ids(source, long_form(source, form, columns), columns))]
+    said = _read_rows(source, long_form(source, form, columns), columns, items)
+    truth = said[:0]
     if gold is not None:
-        tables.append(_read_gold(gold, columns))
-        _check_spelling(*(rows["label"] for _, rows in tables))
-    tasks = sorted_levels(np.concatenate([rows["task"] for _, rows in tables]))
-    if items is not None:
-        for source, rows in tables:
-            _refuse_unknown(source, rows["task"], columns["task"], items)
-        tasks = items
-    classes = np.unique(np.concatenate([rows["label"] for _, rows in tables]))
-    said, *trusted = (_without_repeats(source, rows) for source, rows in tables)
+        source = SourceTable.read(gold, "gold")
+        cells = source.cells({name: columns[name] for name in ("task", "label")})
+        for name in cells:
+            source.refuse_gaps(cells[name])
+        truth = _read_rows(source, cells, columns, items)
+        _check_spelling(said["label"], truth["label"])
+    tasks = items or sorted_levels(np.concatenate([said["task"], truth["task"]]))
     workers = sorted_levels(said["worker"].to_numpy())
+    classes = np.unique(np.concatenate([said["label"], truth["label"]]))
     task, worker = positions(said["task"], tasks), positions(said["worker"], workers)
     order = np.lexsort((worker, task))
-    label = np.searchsorted(classes, said["label"].to_numpy())
+    label = positions(said["label"], classes)
     gold_label = np.full(len(tasks), -1)
-    for rows in trusted:
-        code = np.searchsorted(classes, rows["label"].to_numpy())
-        gold_label[positions(rows["task"], tasks)] = code
+    gold_label[positions(truth["task"], tasks)] = positions(truth["label"], classes)
     return Answers(task[order], worker[order], label[order], gold_label, tasks, workers, classes)
-
-
-def _text_ids(source: SourceTable, cells: pd.DataFrame, columns: Mapping[str, str]) -> pd.DataFrame:
-    """Rows of a table with ids as text, in columns "task", "worker" if there is one, "label"."""
-    labels = source.read_labels(cells[columns["label"]])
-    present = [name for name in ("task", "worker") if columns[name] in cells]
-    ids = {name: read_ids(cells, columns[name]) for name in present}
-    return pd.DataFrame({**ids, "label": labels}, index=cells.index)
-
-
-def _read_gold(gold: Any, columns: Mapping[str, str]) -> tuple[SourceTable, pd.DataFrame]:
-    """A table of trusted labels, in which no cell is empty."""
-    source = SourceTable.read(gold, "gold")
-    task, label = columns["task"], columns["label"]
-    source.require({"task": task, "label": label})
-    cells = source.frame[[task, label]]
-    advice = "drop them, for gold holds trusted labels only"
-    source.refuse_gaps(cells[label], "label", advice)
-    source.refuse_gaps(cells[task])
-    return source, _text_ids(source, cells, columns)
 
 
 def positions(names: Any, among: Any) -> Indices:
@@ -123,55 +81,52 @@ def positions(names: Any, among: Any) -> Indices:
     return np.asarray(where, dtype=np.intp)
 
 
-def _check_spelling(answers: pd.Series, gold: pd.Series) -> None:
-    """Raise an error or warn if labels of gold do not occur among the answers."""
-    given, trusted = np.unique(answers).tolist(), np.unique(gold).tolist()
-    never_given = [label for label in trusted if label not in given]
-    if never_given == trusted:
+def _read_rows(
+    source: SourceTable,
+    cells: pd.DataFrame,
+    columns: Mapping[str, str],
+    items: tuple[str, ...] | None,
+) -> pd.DataFrame:
+    """Distinct rows with ids as text in columns "task", "worker" if there is one, and "label"."""
+    key = [name for name in ("task", "worker") if columns[name] in cells]
+    ids = {name: read_ids(cells, columns[name]) for name in key}
+    rows = pd.DataFrame(ids, index=cells.index)
+    rows["label"] = source.read_labels(cells[columns["label"]])
+    unknown = () if items is None else sorted_levels(np.setdiff1d(rows["task"], items))
+    if items and unknown:
+        place = source.row(rows.index[rows["task"] == unknown[0]][0])
+        is_long = columns["task"] in source.frame
         raise ValueError(
-            f"no label of gold ({name_few(trusted)}) occurs in answers ({name_few(given)}); "
-            "write them alike"
+            f"{source.title} has {len(unknown)} of {rows['task'].nunique()} tasks that are no "
+            f"items: {name_few(unknown)}; see column "
+            f"{columns['task'] if is_long else source.frame.columns[0]!r}, {place}. Ids of items "
+            f"are such as {name_few(items[:2])}; add them to items, or drop their rows"
         )
-    if never_given:
-        warnings.warn(
-            f"gold has labels that nobody in answers gave: {name_few(never_given)}; check their "
-            "spelling",
-            UserWarning,
-            stacklevel=4,
-        )
-
-
-def _refuse_unknown(
-    source: SourceTable, tasks: pd.Series, column: str, items: tuple[str, ...]
-) -> None:
-    """Raise an error if there are tasks that are no items."""
-    unknown = sorted_levels(np.setdiff1d(tasks, items))
-    if unknown:
-        row = source.row(tasks.index[tasks == unknown[0]][0])
-        if column not in source.frame:  # a wide table
-            column = source.frame.columns[0]
-        raise ValueError(
-            f"{source.title} has {len(unknown)} of {tasks.nunique()} tasks that are no items: "
-            f"{name_few(unknown)}; see column {column!r}, {row}. Ids of items are such as "
-            f"{name_few(items[:2])}; add them to items, or drop their rows"
-        )
-
-
-def _without_repeats(source: SourceTable, rows: pd.DataFrame) -> pd.DataFrame:
-    """Each task, or task and annotator, once: two labels that differ are an error."""
-    key = [name for name in rows.columns if name != "label"]
     distinct = rows.drop_duplicates()
     clash = distinct.loc[distinct.duplicated(key), key].drop_duplicates().sort_values(key)
     if len(clash):
-        names = clash[key[0]] if len(key) == 1 else clash.itertuples(index=False, name=None)
         raise ValueError(
-            f"{source.title}: {' and '.join(key)} {name_few(names)} "
-            f"{'has' if len(clash) == 1 else 'have'} several labels that differ; keep one row each"
+            f"{source.title}: task {name_few(map(' by '.join, clash.to_numpy()))} has several "
+            "labels that differ; keep one row each"
         )
     if len(distinct) < len(rows):
         warnings.warn(
             f"{source.title}: {len(rows) - len(distinct)} rows repeat another one and are left out",
             UserWarning,
-            stacklevel=5,
+            stacklevel=4,
         )
     return distinct
+
+
+def _check_spelling(answers: pd.Series, gold: pd.Series) -> None:
+    """Warn if labels of gold do not occur among the answers; if none does, raise an error."""
+    given, trusted = np.unique(answers).tolist(), np.unique(gold).tolist()
+    never_given = [label for label in trusted if label not in given]
+    message = (
+        f"gold has labels that nobody in answers gave: {name_few(never_given)}; answers have "
+        f"{name_few(given)}. Write them alike"
+    )
+    if never_given == trusted:
+        raise ValueError(message)
+    if never_given:
+        warnings.warn(message, UserWarning, stacklevel=4)

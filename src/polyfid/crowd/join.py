@@ -10,18 +10,16 @@ import pandas as pd
 from numpy.random import RandomState
 from sklearn.utils import check_random_state
 
-from polyfid.arrays import Indices
-from polyfid.crowd.aggregation import MAJORITY, METHODS, Ties, choose, score
-from polyfid.crowd.answers import Answers, positions, read_answers
-from polyfid.crowd.long_form import Form
-from polyfid.crowd.skill import estimate_skills, group_by_skill
-from polyfid.crowd.source_table import SourceTable
+from polyfid.crowd.answers import positions, read_answers
+from polyfid.crowd.consensus import CROWD_KIT, MAJORITY, Ties, aggregate_answers, group_by_skill
+from polyfid.crowd.long_form import Form, SourceTable
 from polyfid.tables.labelled import read_ids, sorted_levels
 from polyfid.text import name_few
 
 Level = Literal["answer", "majority", "skill"]
 
 GOLD = "gold"
+ADDED = ("label", "fidelity", "weight", "worker")  # columns beside those of the items
 
 
 def to_rows(
@@ -55,11 +53,9 @@ def to_rows(
         become one row of the level "crowd", by majority. "skill": annotators are divided into
         ``n_groups`` levels "crowd-1" (the least skilled), "crowd-2", …; each answer is a row.
     ties : {"draw", "split"}
-        Where k labels are equally good, draw one of them, or take all of them as rows of weight
-        1/k.
+        Where k labels are equally good, draw one, or take all as rows of weight 1/k.
     n_groups : int
-        Number of levels for ``level="skill"``, with about equally many answers in each; see
-        `workers` for the skill.
+        Number of levels for ``level="skill"``, with about equally many answers in each.
     aggregate : str, optional
         Merge the answers of a level to an item into one row: by "majority", or by crowd-kit's
         "dawid-skene", "one-coin-dawid-skene", "glad", "mace" or "m-msr".
@@ -102,12 +98,23 @@ def to_rows(
     names, group = ["crowd"], np.zeros(len(read.workers), dtype=np.intp)
     if level == "skill":
         names = [f"crowd-{g + 1}" for g in range(n_groups)]
-        group = group_by_skill(estimate_skills(read), n_groups)
-    rows = _labelled_rows(read, group, method, ties, rng)
+        group = group_by_skill(read, n_groups)
+    parts: list[tuple[Any, ...]] = []
+    for g, name in enumerate(names):
+        some = read.take(group[read.worker] == g)
+        who = np.array(read.workers, dtype=object)[some.worker]
+        if method is None:
+            parts.append((some.task, some.label, name, 1.0, who))
+        else:
+            tasks, labels, weights = aggregate_answers(some, method, ties, rng)
+            parts.append((tasks, labels, name, weights, method))
     if gold is not None:
         names.append(GOLD)
-    codes = rows["fidelity"].to_numpy()
-    rows["fidelity"] = pd.Categorical.from_codes(codes, pd.Index(names), ordered=True)
+        trusted = np.flatnonzero(read.gold >= 0)
+        parts.append((trusted, read.gold[trusted], GOLD, 1.0, GOLD))
+    frames = [pd.DataFrame(dict(zip(("task", *ADDED), part, strict=True))) for part in parts]
+    rows = pd.concat(frames, ignore_index=True)
+    rows["fidelity"] = pd.Categorical(rows["fidelity"], names, ordered=True)
     rows["label"] = read.classes[rows["label"].to_numpy()]
     if level != "answer" or method is not None:
         rows = rows.drop(columns="worker")
@@ -120,7 +127,7 @@ def _check_options(level: Any, ties: Any, n_groups: Any, aggregate: Any) -> str 
     for name, value, choices in (
         ("level", level, ("answer", "majority", "skill")),
         ("ties", ties, ("draw", "split")),
-        ("aggregate", aggregate, (None, *METHODS)),
+        ("aggregate", aggregate, (None, MAJORITY, *CROWD_KIT)),
     ):
         if value not in choices:
             raise ValueError(
@@ -128,21 +135,18 @@ def _check_options(level: Any, ties: Any, n_groups: Any, aggregate: Any) -> str 
             )
     if isinstance(n_groups, bool) or not isinstance(n_groups, Integral) or n_groups < 1:
         raise ValueError(f"n_groups must be an integer from 1, got {n_groups!r}")
-    if level != "majority":
-        return aggregate
-    if aggregate not in (None, MAJORITY):
+    if level == "majority" and aggregate not in (None, MAJORITY):
         raise ValueError(
-            f"level='majority' aggregates by majority and aggregate is {aggregate!r}; pass "
+            f"aggregate must be None or 'majority' with level='majority', got {aggregate!r}; pass "
             f"level='answer', aggregate={aggregate!r}"
         )
-    return MAJORITY
+    return MAJORITY if level == "majority" else aggregate
 
 
 def _read_items(items: Any, item_id: str) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """Items sorted by id, with the column of ids first, and the ids as text."""
     source = SourceTable.read(items, "items")
-    source.require({"item_id": item_id})
-    source.refuse_gaps(source.frame[item_id])
+    source.refuse_gaps(source.cells({"item_id": item_id})[item_id])
     ids = pd.Series(read_ids(source.frame, item_id))
     again = ids[ids.duplicated()]
     if len(again):
@@ -151,8 +155,7 @@ def _read_items(items: Any, item_id: str) -> tuple[pd.DataFrame, tuple[str, ...]
             f"the first of them again in {source.row(again.index[0])}; keep one row per item"
         )
     frame = source.frame
-    taken = [name for name in ("label", "fidelity", "weight", "worker") if name in frame.columns]
-    if taken:
+    if taken := [name for name in ADDED if name in frame.columns]:
         raise ValueError(
             f"{source.title} has columns {name_few(taken)}, which are names of the columns to be "
             "added; rename them, or drop them if they are not features"
@@ -160,33 +163,3 @@ def _read_items(items: Any, item_id: str) -> tuple[pd.DataFrame, tuple[str, ...]
     order = sorted_levels(ids.to_numpy())
     columns = [item_id, *(name for name in frame.columns if name != item_id)]
     return frame.iloc[positions(order, ids)][columns], order
-
-
-def _labelled_rows(
-    answers: Answers, group: Indices, method: str | None, ties: Ties, rng: RandomState
-) -> pd.DataFrame:
-    """Rows of answers and trusted labels, sorted by level and task; all but workers as codes.
-
-    Parameters
-    ----------
-    answers
-    group : the level of each annotator.
-    method : of aggregation, None for one row per answer.
-    ties, rng : for aggregation.
-    """
-    parts: list[tuple[Any, ...]] = []
-    n_groups = int(group.max()) + 1
-    for g in range(n_groups):
-        some = answers.take(group[answers.worker] == g)
-        task, label, weight = some.task, some.label, np.ones(len(some))
-        by = np.array(answers.workers, dtype=object)[some.worker]
-        if method is not None:
-            answered = np.bincount(some.task, minlength=len(answers.tasks)) > 0
-            task, label, weight = choose(score(some, method, rng), answered, ties, rng)
-            by = np.full(len(task), method)
-        parts.append((task, label, g, weight, by))
-    trusted = np.flatnonzero(answers.gold >= 0)
-    parts.append((trusted, answers.gold[trusted], n_groups, 1.0, GOLD))
-    columns = ("task", "label", "fidelity", "weight", "worker")
-    frames = [pd.DataFrame(dict(zip(columns, part, strict=True))) for part in parts]
-    return pd.concat(frames, ignore_index=True)

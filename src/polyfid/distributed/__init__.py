@@ -16,7 +16,7 @@ except ModuleNotFoundError as error:
         name=missing,
     ) from None
 
-from polyfid.distributed.cluster_fit import fit
+from polyfid.distributed.cluster import fit
 from polyfid.distributed.lazy_predictions import predict, predict_proba
 
 __all__ = ["fit", "predict", "predict_proba"]

@@ -59,8 +59,8 @@ def predict_proba(model: MultiFidelityClassifier, X: Any, fidelity: Any = None) 
     Returns
     -------
     dask array of shape (n, n_classes)
-        In the order of ``classes_``. For a data frame a dask data frame with the same index and
-        columns ``p_<class>``. It is lazy, too.
+        In the order of ``classes_``, and lazy. For a data frame a dask data frame with the same
+        index and columns ``p_<class>``.
 
     Examples
     --------
@@ -84,19 +84,20 @@ def _predict(model: MultiFidelityClassifier, method: str, X: Any, fidelity: Any)
     sent = copy(model)
     sent.__dict__.pop("_resume", None)  # of fitting only
     node = delayed(sent, pure=False, traverse=False)
+    X = whole_rows(X)
     by_row = fidelity is not None and np.ndim(fidelity) > 0
+    levels = aligned("fidelity", fidelity, X) if by_row else fidelity
     if is_frame(X):
-        levels = aligned("fidelity", fidelity, X) if by_row else fidelity
-        meta = _frame_block(X._meta, levels, model, method)
+        meta = _frame_block(X._meta, None, model, method)
         options = {"meta": meta, "align_dataframes": False}
         return X.map_partitions(_frame_block, levels, node, method, **options)
     empty = _block(np.empty((0, X.shape[1])), None, model, method)
     return da.blockwise(
         _block,
         "ik"[: empty.ndim],
-        whole_rows(X),
+        X,
         "ij",
-        aligned("fidelity", fidelity, X) if by_row else fidelity,
+        levels,
         "i" if by_row else None,
         model=node,
         method=method,

@@ -19,15 +19,12 @@ def is_frame(X: Any) -> bool:
     """Whether X is a dask data frame; if not, it must be a dask array of shape (n, d)."""
     if isinstance(X, dd.DataFrame):
         return True
-    if not isinstance(X, da.Array):
+    if not isinstance(X, da.Array) or X.ndim != 2 or np.isnan(X.shape[1]):
+        shape = f" of shape {X.shape}" if isinstance(X, da.Array) else ""
         raise TypeError(
-            f"X must be a dask array or data frame, got {type(X).__name__}; use "
-            "dask.array.from_array or dask.dataframe.from_pandas, or the method of the model"
-        )
-    if X.ndim != 2 or np.isnan(X.shape[1]):
-        raise ValueError(
-            "X must have two dimensions, rows and features, and a known number of features; got "
-            f"shape {X.shape}"
+            "X must be a dask data frame, or a dask array of two dimensions with a known number of "
+            f"features, got {type(X).__name__}{shape}; use dask.array.from_array or "
+            "dask.dataframe.from_pandas, or the method of the model"
         )
     return False
 
@@ -40,20 +37,19 @@ def whole_rows(X: Any) -> Any:
 def aligned(name: str, values: Any, X: Any) -> Any:
     """A dask array or series (n,) in as many partitions as X, of as many rows where it is known."""
     if not isinstance(values, da.Array | dd.Series) or values.ndim != 1:
-        column = ", or the name of a column of it" if isinstance(X, dd.DataFrame) else ""
         raise TypeError(
             f"{name} must be a dask array of one dimension or a dask series, one entry per row of "
-            f"X{column}; got {type(values).__name__}"
+            f"X, or the name of a column of X; got {type(values).__name__}"
         )
     if isinstance(values, da.Array) and isinstance(X, da.Array):
         ours, theirs = values.chunks[0], X.chunks[0]
-        if ours != theirs and not np.isnan(ours + theirs).any():
-            if sum(ours) != sum(theirs):
-                raise ValueError(
-                    f"{name} has {sum(ours)} entries and X has {sum(theirs)} rows; they must have "
-                    "equal length"
-                )
+        if sum(ours) == sum(theirs):  # not if sizes are unknown, which are NaN
             return values.rechunk((theirs,))
+        if not np.isnan(ours + theirs).any():
+            raise ValueError(
+                f"{name} has {sum(ours)} entries and X has {sum(theirs)} rows; they must have "
+                "equal length"
+            )
     n_partitions = X.npartitions if isinstance(X, dd.DataFrame) else X.numblocks[0]
     if values.npartitions != n_partitions:
         raise ValueError(
@@ -66,45 +62,31 @@ def aligned(name: str, values: Any, X: Any) -> Any:
 def read_partitions(
     features: Columns, levels: Levels | None, X: Any, y: Any, fidelity: Any, sample_weight: Any
 ) -> list[Delayed]:
-    """A Block, or None, for each partition, still to be computed.
-
-    Parameters
-    ----------
-    features : are set to those of X.
-    levels : names of the levels in order, if the user gave them.
-    X : dask array or data frame
-    y, fidelity, sample_weight : dask array, dask series or name of a column of X
-    """
-    X = whole_rows(X)
-    given = {"y": y, "fidelity": fidelity, "sample_weight": sample_weight}
+    """A Block, or None, for each partition, still to be computed; sets the features of X."""
     if y is None:
         raise ValueError("y must be given: one class per row of X")
-    columns = [_column(name, values, X) for name, values in given.items()]
+    X = whole_rows(X)
+    columns: list[str | None] = []
+    pieces = [X.to_delayed()]
+    given = {"y": y, "fidelity": fidelity, "sample_weight": sample_weight}
+    for name, values in given.items():
+        is_column = isinstance(values, str)
+        if is_column and values not in getattr(X, "columns", ()):
+            raise ValueError(
+                f"{name} must be a dask array or series, or the name of a column of X; got "
+                f"{values!r}, and X has columns {list(getattr(X, 'columns', ()))}"
+            )
+        columns.append(values if is_column else None)
+        absent = values is None or is_column
+        pieces.append([None] * X.npartitions if absent else aligned(name, values, X).to_delayed())
     example: Any = np.zeros((1, X.shape[1]))
     if is_frame(X):
         example = meta_nonempty(X.drop(columns=[c for c in columns if c is not None])._meta)
     read_features(features, example, reset=True)
-    pieces = [X.to_delayed()]
-    for (name, values), column in zip(given.items(), columns, strict=True):
-        absent = values is None or column is not None
-        pieces.append([None] * X.npartitions if absent else aligned(name, values, X).to_delayed())
     return [
         delayed(_read_partition)(features, levels, columns, number, *parts)
         for number, parts in enumerate(zip(*map(np.ravel, pieces), strict=True))
     ]
-
-
-def _column(name: str, values: Any, X: Any) -> str | None:
-    """The column of X that an argument names; None if it is no name."""
-    if not isinstance(values, str):
-        return None
-    if not is_frame(X) or values not in X.columns:
-        there = f"columns {list(X.columns)}" if is_frame(X) else "no named columns"
-        raise ValueError(
-            f"{name} must be a dask array or series, or the name of a column of X; got {values!r}, "
-            f"and X has {there}"
-        )
-    return values
 
 
 def _read_partition(
@@ -115,10 +97,7 @@ def _read_partition(
     X: Any,
     *others: Any,
 ) -> Block | None:
-    """A partition, checked; None if it has no rows.
-
-    ``columns`` of X hold classes, fidelity and weights; where one is None, ``others`` do.
-    """
+    """A partition, checked; ``others`` are labels and more that are no ``columns`` of X."""
     values = [
         other if column is None else X[column]
         for column, other in zip(columns, others, strict=True)

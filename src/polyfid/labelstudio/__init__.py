@@ -6,8 +6,7 @@ annotators can start with the least certain tasks.
 """
 
 from polyfid.labelstudio.export import Export, read_export
-from polyfid.labelstudio.items import read_items
 from polyfid.labelstudio.predictions import write_predictions
-from polyfid.labelstudio.tasks import LabelStudioError
+from polyfid.labelstudio.tasks import LabelStudioError, read_items
 
 __all__ = ["Export", "LabelStudioError", "read_export", "read_items", "write_predictions"]

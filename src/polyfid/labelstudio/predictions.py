@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from polyfid._version import __version__
 from polyfid.atomic import replacing
 from polyfid.frames import is_frame
-from polyfid.labelstudio.annotations import CHOICES
-from polyfid.labelstudio.tasks import LabelStudioError, TaskId, check_ids, checked, read_tasks
+from polyfid.labelstudio.tasks import LabelStudioError, check_ids, checked, read_tasks
 from polyfid.tables import read_table
 from polyfid.tables.labelled import read_ids
 from polyfid.text import name_few
@@ -42,14 +41,13 @@ def write_predictions(
     Parameters
     ----------
     tasks : path, list of tasks, or sequence of ids
-        With tasks (an export of the project, or a file to import), the file holds tasks with
-        predictions: importing it makes new tasks of them. With ids of tasks that a project has
-        already, it holds predictions alone, to be posted to
-        ``/api/projects/<project>/import/predictions``.
+        With tasks (an export of the project, or a file to import), importing the file makes new
+        tasks of them. With ids of tasks that a project has already, the file holds predictions
+        alone, to be posted to ``/api/projects/<project>/import/predictions``.
     proba : pandas or polars DataFrame
         One row per task: probabilities in columns "p_<label>", or, without such columns, in all
         columns but ``item_id``, named by label. Rows are matched by ``item_id`` if there is such a
-        column, else they must be in the order of the tasks.
+        column, else by order.
     path : path
         The file; it is replaced only when the new one is complete.
     from_name, to_name : str
@@ -61,16 +59,13 @@ def write_predictions(
 
     Examples
     --------
-    >>> import json, tempfile
-    >>> from pathlib import Path
+    >>> import json, pathlib, tempfile
     >>> import pandas as pd
     >>> from polyfid.labelstudio import write_predictions
     >>> proba = pd.DataFrame({"id": [7], "p_pop": [0.25], "p_rock": [0.75]})
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder) / "predictions.json"
-    ...     write_predictions(
-    ...         [7], proba, file, from_name="genre", to_name="song", model_version="first"
-    ...     )
+    ...     file = pathlib.Path(folder, "predictions.json")
+    ...     write_predictions([7], proba, file, from_name="genre", to_name="song")
     ...     prediction = json.loads(file.read_text())[0]
     >>> prediction["task"], prediction["score"], prediction["result"][0]["value"]
     (7, 0.75, {'choices': ['rock']})
@@ -81,46 +76,38 @@ def write_predictions(
             raise LabelStudioError(f"{name} must not be empty")
     ids, heads = _identify(tasks)
     labels, values = _read_probabilities(proba, ids, item_id)
-    control = {"from_name": from_name, "to_name": to_name, "type": CHOICES}
+    control = {"from_name": from_name, "to_name": to_name, "type": "choices"}
     written = []
     for head, row in zip(heads, values, strict=True):
         best = int(row.argmax())
-        prediction = {
-            "model_version": model_version,
-            "score": float(row[best]),
-            "result": [{**control, "value": {CHOICES: [labels[best]]}}],
-        }
-        written.append(
-            {**head, **({"predictions": [prediction]} if "data" in head else prediction)}
-        )
+        result = [{**control, "value": {"choices": [labels[best]]}}]
+        scored = {"model_version": model_version, "score": float(row[best]), "result": result}
+        written.append({**head, **({"predictions": [scored]} if "data" in head else scored)})
     try:
         content = json.dumps(written, allow_nan=False, indent=1)
     except (TypeError, ValueError, RecursionError) as error:
-        raise LabelStudioError(
-            f"the tasks hold something that JSON cannot ({str(error)[:100]})"
-        ) from error
+        message = f"the tasks hold something that JSON cannot ({str(error)[:100]})"
+        raise LabelStudioError(message) from error
     with replacing(path) as file:
         file.write(f"{content}\n".encode())
 
 
-def _identify(tasks: Any) -> tuple[list[TaskId], list[dict[str, Any]]]:
+def _identify(tasks: Any) -> tuple[list[int | str], list[dict[str, Any]]]:
     """Ids of tasks, and what a file says of each task besides its prediction."""
     if isinstance(tasks, str | os.PathLike | Mapping) or (
         isinstance(tasks, list | tuple) and any(isinstance(t, Mapping) for t in tasks)
     ):
         read = read_tasks(tasks)
-        ids = check_ids(task.get("id") for task in read)
-        return ids, [{"id": i, "data": t["data"]} for i, t in zip(ids, read, strict=True)]
+        return list(read), [{"id": i, "data": task["data"]} for i, task in read.items()]
     if isinstance(tasks, Iterable):
         ids = check_ids(map(to_python, tasks))
         return ids, [{"task": i} for i in ids]
-    raise LabelStudioError(
-        f"tasks must be a file, a list of tasks or ids, got {type(tasks).__name__}"
-    )
+    kind = type(tasks).__name__
+    raise LabelStudioError(f"tasks must be a file, a list of tasks or ids, got {kind}")
 
 
 def _read_probabilities(
-    proba: Any, ids: list[TaskId], item_id: str
+    proba: Any, ids: list[int | str], item_id: str
 ) -> tuple[list[str], NDArray[np.float64]]:
     """Labels and probabilities (tasks, labels), in the order of the tasks."""
     if not is_frame(proba):
@@ -128,17 +115,26 @@ def _read_probabilities(
     frame = read_table(proba)
     columns = [name for name in frame.columns if name.startswith(PREFIX)]
     columns = columns or [name for name in frame.columns if name != item_id]
-    if not columns:
-        raise LabelStudioError("proba has no columns of probabilities, such as 'p_yes' and 'p_no'")
     try:
         values = frame[columns].to_numpy(dtype=float)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError):
+        columns = []
+    if not columns:
         raise LabelStudioError(
-            f"proba: columns {name_few(columns)} must hold numbers; name those of probabilities "
-            "'p_<label>'"
-        ) from error
+            "proba must have columns of probabilities, numbers, called 'p_<label>'; it has columns "
+            f"{name_few(frame.columns)}"
+        )
     if item_id in frame:
-        values = values[_find_rows(read_ids(frame, item_id), ids)]
+        row_of = pd.Series(np.arange(len(frame)), index=read_ids(frame, item_id))
+        wanted = [str(i) for i in ids]
+        count = row_of.groupby(level=0).size().reindex(wanted, fill_value=0)
+        if (count != 1).any():
+            name = count.index[count != 1][0]
+            raise LabelStudioError(
+                f"proba must have one row per task, and has {count[name]} rows for task {name!r} "
+                f"({(count != 1).sum()} of {len(ids)} tasks are wrong)"
+            )
+        values = values[row_of[wanted].to_numpy()]
     if len(values) != len(ids):
         raise LabelStudioError(
             f"there are {len(ids)} tasks and {len(values)} rows of proba; pass as many, or a "
@@ -152,17 +148,3 @@ def _read_probabilities(
         )
     labels = [checked(name.removeprefix(PREFIX), "a label", "text") for name in columns]
     return labels, values
-
-
-def _find_rows(names: NDArray[np.str_], ids: list[TaskId]) -> NDArray[np.intp]:
-    """Positions of tasks in a column of ids."""
-    index = pd.Index(names, dtype=object)
-    if not index.is_unique:
-        raise LabelStudioError(f"proba has several rows for task {index[index.duplicated()][0]!r}")
-    rows = index.get_indexer(pd.Index([str(i) for i in ids], dtype=object))
-    absent = np.flatnonzero(rows < 0)
-    if len(absent):
-        raise LabelStudioError(
-            f"proba has no row for {len(absent)} of {len(ids)} tasks, such as {ids[absent[0]]!r}"
-        )
-    return np.asarray(rows, dtype=np.intp)

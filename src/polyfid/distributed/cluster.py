@@ -1,0 +1,182 @@
+"""Fits of rows that are in the memory of a cluster's workers, which add up their own blocks."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import dask
+from distributed import Client, Future, default_client, get_worker
+from sklearn.utils import check_random_state
+from threadpoolctl import threadpool_limits
+
+from polyfid.distributed.partitions import read_partitions
+from polyfid.estimator.blocks import given_levels, make_surveyor
+from polyfid.estimator.classifier import MultiFidelityClassifier
+from polyfid.estimator.inputs import Columns
+from polyfid.learning.progress import Callback
+from polyfid.rows import Rows
+from polyfid.rows.source import Source, Sum
+
+
+def fit(
+    model: MultiFidelityClassifier,
+    X: Any,
+    y: Any,
+    fidelity: Any = None,
+    sample_weight: Any = None,
+    *,
+    client: Client | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    callback: Callback | None = None,
+) -> MultiFidelityClassifier:
+    """Fit a model to dask arrays or data frames on the workers that hold them.
+
+    The same as `MultiFidelityClassifier.fit_blocks` with one block per partition. Workers keep
+    their partitions in memory as numbers, and compute sums over them in every pass of inference;
+    the client tunes hyper-parameters on a sample of the rows and takes the steps between passes.
+
+    Parameters
+    ----------
+    model : MultiFidelityClassifier
+        The model to fit.
+    X : dask array of shape (n, d), or dask data frame
+        Partitions may be empty and of unknown size.
+    y : dask array or series of shape (n,), or str
+        Classes, in the same partitions as X; or the name of a column of X that holds them.
+    fidelity, sample_weight : dask array or series of shape (n,), or str, optional
+        Levels and weights, given like y.
+    client : distributed.Client, optional
+        Default: the current client.
+    checkpoint : path, optional
+        A file to which the model is saved after every pass.
+    callback : callable, optional
+        Receives a `polyfid.learning.progress.Progress` after every pass.
+
+    Returns
+    -------
+    MultiFidelityClassifier
+        The same model, fitted.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import numpy as np
+    >>> from distributed import Client
+    >>> from polyfid import MultiFidelityClassifier, distributed
+    >>> from polyfid.kernels import RBF
+    >>> X = np.random.RandomState(0).uniform(-1, 1, (600, 2))
+    >>> rows, labels = da.from_array(X, (200, 2)), da.from_array(X[:, 0] > 0, 200)
+    >>> with Client(processes=False, dashboard_address=":0"):  # or Client("scheduler:8786")
+    ...     model = MultiFidelityClassifier(1.0 * RBF(), n_inducing=20)
+    ...     model = distributed.fit(model, rows, labels)
+    >>> model.predict([[-0.5, 0.0], [0.5, 0.0]])
+    array([False,  True])
+    """
+    client = client or _current_client()
+    rng = check_random_state(model.random_state)
+    surveyor, levels, features = make_surveyor(model, rng), given_levels(model), Columns()
+    raw = client.compute(read_partitions(features, levels, X, y, fidelity, sample_weight))
+    contents = add_up(client, surveyor, raw)
+    if contents is None:
+        raise ValueError("X has no rows (0 samples); at least one is needed")
+    survey = contents.survey(levels)
+    blocks = client.map(_apply, [survey.coding] * len(raw), raw, pure=False)
+    del raw  # workers may forget raw blocks once they are encoded; they can be read again
+    source = ClusterSource(survey.sample, survey.weight, client, blocks)
+    return model._fit_source(features, survey, source, rng, checkpoint, callback)
+
+
+def _current_client() -> Client:
+    try:
+        return default_client()
+    except ValueError:
+        raise ValueError(
+            "client is None, and there is no current client; connect to a cluster first: "
+            "distributed.Client(address), or distributed.Client() for one on this machine"
+        ) from None
+
+
+@dataclass(frozen=True)
+class ClusterSource(Source):
+    """Rows on a cluster: futures of `Rows`, or of None where a partition has no rows."""
+
+    client: Client
+    blocks: Sequence[Future]
+
+    def reduce(self, function: Callable[[Rows], Sum]) -> Sum:
+        total: Sum = add_up(self.client, function, self.blocks)
+        return total
+
+
+def add_up(client: Client, function: Callable[[Any], Any], blocks: Sequence[Future]) -> Any:
+    """The sum of a function of all blocks that are not None; None if all are.
+
+    Each worker computes the terms of its own blocks. Neighbours are added in pairs, then pairs of
+    pairs: always the same ones, so that the sum does not depend on which worker is when ready.
+    """
+    # The function, which may hold large matrices, is the result of a task rather than scattered:
+    # if all workers that have it are lost, it can be made again.
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TiB"}):
+        sent = client.submit(_same, function, pure=False)
+    # Without a copy on every worker blocks would be moved to where it is. If workers come or go at
+    # this moment it may fail; then those without a copy fetch one.
+    with suppress(Exception):
+        client.replicate([sent])
+    terms = client.map(_apply, [sent] * len(blocks), blocks, pure=False)
+    while len(terms) > 1:
+        # Before further terms, or all of them would be in memory at the same time.
+        sums = client.map(_plus, terms[:-1:2], terms[1::2], pure=False, priority=1)
+        terms = sums + terms[2 * len(sums) :]
+    return terms[0].result()
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _apply(function: Callable[[Any], Any], block: Any) -> Any:
+    """A function of a block; None if it has no rows."""
+    if block is None:
+        return None
+    with BLAS_LIMIT if get_worker().state.nthreads > 1 else nullcontext():
+        return function(block)
+
+
+def _plus(one: Any, other: Any) -> Any:
+    if one is None or other is None:
+        return other if one is None else one
+    return one + other
+
+
+class BlasLimit:
+    """One thread of BLAS in this process while any task is inside; the last one out restores it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._tasks = 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._tasks += 1
+            if self._tasks == 1:
+                # Only the thread that sets a limit can lift it, and which task will be the last
+                # one is not known yet: hence a thread for the limit.
+                self._thread = ThreadPoolExecutor(1)
+                limits = self._thread.submit(threadpool_limits, 1, user_api="blas")
+                self._limits = limits.result()
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._tasks -= 1
+            if self._tasks == 0:
+                self._thread.submit(self._limits.restore_original_limits).result()
+                self._thread.shutdown()
+
+
+BLAS_LIMIT = BlasLimit()  # that of this process
