@@ -16,7 +16,8 @@ import pytest
 
 from polyfid import MultiFidelityClassifier, load
 from polyfid.kernels import RBF
-from polyfid.model_files import SCHEMA, ModelFileError
+from polyfid.model_files import ModelFileError
+from polyfid.model_files.container import SCHEMA
 
 MODELS = Path(__file__).parent / "models"
 
@@ -79,7 +80,9 @@ def make_structures():
 def make_sparse():
     """Inducing points and label noise."""
     X, y, fidelity = two_levels(40)
-    model = MultiFidelityClassifier(1.0 * RBF(), n_inducing=5, label_noise="fidelity")
+    model = MultiFidelityClassifier(
+        1.0 * RBF(), n_inducing=5, label_noise="fidelity", random_state=0
+    )
     return model.fit(X, y, fidelity=fidelity), X[::5]
 
 
@@ -98,6 +101,6 @@ if __name__ == "__main__":
         model, X = make()
         target = MODELS / f"schema-{SCHEMA}-{make.__name__.removeprefix('make_')}.polyfid"
         model.save(target)
-        text = json.dumps(predictions(model, X), indent=1)
+        text = json.dumps(predictions(model, X))
         target.with_suffix(".json").write_text(text + "\n", encoding="utf-8")
         print(target, target.stat().st_size, "bytes")

@@ -13,7 +13,8 @@ from saved_models import MODELS, predictions, zipped
 
 import polyfid
 from polyfid import load
-from polyfid.model_files import SCHEMA, inspect, is_model, read, write
+from polyfid.model_files import inspect, is_model, read, write
+from polyfid.model_files.container import SCHEMA
 
 
 def test_inspect_tells_what_the_model_is(models, tmp_path):

@@ -16,8 +16,9 @@ from saved_models import refused, seal, split, zipped
 
 from polyfid import load
 from polyfid.kernels import RBF
-from polyfid.model_files import SCHEMA, ModelFileError, container, inspect, is_model, read, write
+from polyfid.model_files import ModelFileError, container, inspect, is_model, read, write
 from polyfid.model_files.codec import MAX_DEPTH
+from polyfid.model_files.container import SCHEMA
 from polyfid.tables import Roles
 
 HOSTILE = json.loads(Path(__file__).with_name("hostile.json").read_text(encoding="utf-8"))
@@ -189,7 +190,7 @@ def test_bytes_that_are_not_values_of_their_type_are_refused(tmp_path, array, co
     write(path, "thing", array)
     header, (stored,) = split(path.read_bytes())
     data = seal(header, [stored[: -len(content)] + content])
-    refused(path, data, "array of", read=read)
+    refused(path, data, "has bytes that are no", read=read)
 
 
 # ------------------------------------------------------------ headers and trees
@@ -267,15 +268,15 @@ def at(tree, path):
 
 
 MISFITS = {
-    "n_features": [10**15, 3],
-    "classes": [{"$items": [[3], [1, 2, 3]]}],
-    "levels": [{"$tuple": ["crowd", "expert", "more"]}, {"$tuple": ["same", "same"]}],
-    "mixtures": [lambda state: at(state, "mixtures") * 2],
+    "info n_features": [10**15, 3],
+    "info classes": [{"$items": [[3], [1, 2, 3]]}],
+    "info levels": [{"$tuple": ["crowd", "expert", "more"]}, {"$tuple": ["same", "same"]}],
+    "mixtures": [lambda state: {"$tuple": content(at(state, "mixtures")) * 2}],
     "mixtures 0 members": [{"$tuple": []}],
     "parameters": [lambda state: {**at(state, "parameters"), "colour": "green"}],
-    "feature_names": [{"$items": [[2], [1, 2]]}],
-    "notes": [[5]],
-    "counts": [lambda state: at(state, f"{POSTERIOR} points level")],
+    "info feature_names": [{"$items": [[2], [1, 2]]}],
+    "info notes": [{"$tuple": [5]}],
+    "info counts": [lambda state: at(state, f"{POSTERIOR} points level")],
     f"{FIT} scheme": ["magic"],
     f"{FIT} optimum climbs": [{"$tuple": []}],
     f"{POSTERIOR} alpha": [lambda state: at(state, f"{POSTERIOR} factor packed")],

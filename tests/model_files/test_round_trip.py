@@ -161,15 +161,16 @@ def test_what_cannot_be_saved_is_named_and_leaves_nothing(tmp_path):
         Mine(RBF(), optimizer=None).fit(X, y).save(path)
     with pytest.raises(TypeError, match=r"kernel is a .*Odd, which a model file cannot hold"):
         MultiFidelityClassifier(Odd(), optimizer=None).fit(X, y).save(path)
-    with pytest.raises(ValueError, match="'schema'"):
-        write(path, "thing", 1, about={"schema": 2})
     nested = RBF()
     for _ in range(2 * MAX_DEPTH):
         nested = nested + RBF()
     for state, message in [
         ({"x": [1, {2}]}, r"x\[1\] is a builtins\.set"),
         ([int], r"builtins\.type"),
-        ({"x": np.zeros(2, dtype=complex)}, "x cannot be saved.*complex128"),
+        (
+            {"x": np.zeros(2, dtype=complex)},
+            "x has the type complex128, which a model file cannot hold",
+        ),
         (nested, "nested more than"),
     ]:
         with pytest.raises((TypeError, ValueError), match=message):
