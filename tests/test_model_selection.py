@@ -19,7 +19,6 @@ from sklearn.model_selection import (
     StratifiedKFold,
     StratifiedShuffleSplit,
     cross_val_score,
-    cross_validate,
 )
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -76,8 +75,7 @@ def test_cheap_rows_train_and_trusted_rows_are_tested(level, data):
         assert np.isin(trusted, train).any()
 
 
-@pytest.mark.parametrize("n_classes", [1, 2, 3, 5])
-@pytest.mark.parametrize("shuffle", [False, True])
+@pytest.mark.parametrize(("n_classes", "shuffle"), [(1, False), (2, True), (5, False)])
 def test_classes_are_spread_evenly(n_classes, shuffle):
     X, y, level = draw(n_trusted=63, n_classes=n_classes)
     folds = list(TrustedKFold(4, shuffle=shuffle).split(X, y, level))
@@ -143,11 +141,14 @@ def test_ways_to_pass_the_levels(splitter):
 def test_containers(splitter):
     X, y, level = draw()
     cv = splitter(3, fidelity=level, drop_repeats=True, **seeded(splitter))
-    expected = pairs(cv, X, y)
     frame = {"a": X[:, 0], "b": X[:, 1]}
-    for X_like in [X.tolist(), pd.DataFrame(frame), pl.DataFrame(frame), sparse.csr_array(X)]:
-        for y_like in [y.tolist(), pd.Series(y).astype(str), pl.Series(y)]:
-            assert pairs(cv, X_like, y_like) == expected
+    for X_like, y_like in [
+        (X.tolist(), y.tolist()),
+        (pd.DataFrame(frame), pd.Series(y).astype(str)),
+        (pl.DataFrame(frame), pl.Series(y)),
+        (sparse.csr_array(X), y),
+    ]:
+        assert pairs(cv, X_like, y_like) == pairs(cv, X, y)
 
 
 @both
@@ -208,15 +209,13 @@ def test_cross_validation_without_routing():
     fixed, free = TrustedKFold(fidelity=level), TrustedKFold()
     for run in [
         cross_val_score(Pooled(), X, y, cv=free, groups=level, params=params),
-        cross_validate(Pooled(), X, y, cv=fixed, params=params)["test_score"],
+        cross_val_score(Pooled(), X, y, cv=fixed, params=params),
     ]:
         np.testing.assert_array_equal(run, by_hand(X, y, level))
     # Any model at all, without a fidelity of its own.
     assert len(cross_val_score(LogisticRegression(), X, y, cv=fixed)) == 5
-    for cv, extra in [(fixed, {}), (free, {"groups": level})]:
-        grid = {"estimator__C": [0.1, 1.0]}
-        search = GridSearchCV(TrustedOnly(LogisticRegression()), grid, cv=cv)
-        assert search.fit(X, y, fidelity=level, **extra).n_splits_ == 5
+    search = GridSearchCV(TrustedOnly(LogisticRegression()), {"estimator__C": [0.1, 1.0]}, cv=free)
+    assert search.fit(X, y, fidelity=level, groups=level).n_splits_ == 5
 
 
 def test_cross_validation_with_routing():
@@ -224,13 +223,14 @@ def test_cross_validation_with_routing():
     params = {"fidelity": level}
     with sklearn.config_context(enable_metadata_routing=True):
         for cv in [TrustedKFold(), TrustedKFold(fidelity=level)]:
-            run = cross_validate(Pooled(), X, y, cv=cv, params=params, error_score="raise")
-            np.testing.assert_array_equal(run["test_score"], by_hand(X, y, level))
+            run = cross_val_score(Pooled(), X, y, cv=cv, params=params, error_score="raise")
+            np.testing.assert_array_equal(run, by_hand(X, y, level))
         piped = make_pipeline(StandardScaler(), Pooled(LogisticRegression()))
         search = GridSearchCV(piped, {"pooled__estimator__C": [0.1, 1.0]}, cv=TrustedKFold(3))
-        assert search.fit(X, y, fidelity=level).n_splits_ == 3
-        nested = cross_validate(search, X, y, cv=TrustedKFold(), params=params, error_score="raise")
-        assert len(nested["test_score"]) == 5
+        nested = cross_val_score(
+            search, X, y, cv=TrustedKFold(), params=params, error_score="raise"
+        )
+        assert len(nested) == 5
         # Under scikit-learn's name for what a splitter takes.
         model = LogisticRegression()
         assert len(cross_val_score(model, X, y, cv=TrustedKFold(), params={"groups": level})) == 5
@@ -248,9 +248,7 @@ def test_cross_validation_with_routing():
         ({}, {"groups": [0, 1]}, r"fidelity has 2 entries and X has 6 rows"),
         ({}, {"groups": [0, 0, 0, 0, 0, 1]}, r"needs at least 2 rows at the top level 1, got 1 "),
         ({"levels": list("abc")}, {"groups": list("aaabbb")}, r"top level 'c', got 0 .*levels="),
-        ({"levels": ["a"]}, {"groups": list("aaabbb")}, r"unknown level\(s\) \['b'\]"),
         ({}, {"groups": [1] * 6, "y": np.linspace(0, 1, 6)}, r"continuous.*stratify=False"),
-        ({}, {"groups": [1] * 6, "y": [0, 1]}, r"y has 2 entries"),
         ({"n_splits": 0}, {}, r"n_splits must be an integer from \d, got 0"),
         ({"n_splits": 2.0}, {}, r"n_splits must be an integer from \d, got 2.0"),
     ],
