@@ -46,11 +46,10 @@ def weights(n):
     return np.random.default_rng(0).uniform(0.1, 4, n)
 
 
-def assert_same(model, hand, new=NEW, hand_new=None):
+def assert_same(model, hand, hand_new=NEW):
     """The same probabilities and classes to the last bit."""
-    hand_new = new if hand_new is None else hand_new
-    np.testing.assert_array_equal(model.predict_proba(new), hand.predict_proba(hand_new))
-    np.testing.assert_array_equal(model.predict(new), hand.predict(hand_new))
+    np.testing.assert_array_equal(model.predict_proba(NEW), hand.predict_proba(hand_new))
+    np.testing.assert_array_equal(model.predict(NEW), hand.predict(hand_new))
 
 
 def assert_close(actual, desired):
@@ -63,18 +62,15 @@ def test_scikit_learns_own_checks(estimator, check):
     check(estimator)
 
 
-# What is trained on which rows
-
-
 @each_estimator
-@pytest.mark.parametrize("weighted", [False, True])
-def test_trusted_only_and_pooled_by_hand(estimator, weighted):
+def test_trusted_only_and_pooled_by_hand(estimator):
     X, y, level = draw([60, 40, 20])
-    weight = weights(len(y)) if weighted else None
+    weight = weights(len(y))
     for baseline, rows in [(TrustedOnly, level == 2), (Pooled, level >= 0)]:
+        model = baseline(estimator).fit(X, y, fidelity=level)
+        assert_same(model, clone(estimator).fit(X[rows], y[rows]))
         model = baseline(estimator).fit(X, y, fidelity=level, sample_weight=weight)
-        hand = clone(estimator).fit(X[rows], y[rows], None if weight is None else weight[rows])
-        assert_same(model, hand)
+        assert_same(model, clone(estimator).fit(X[rows], y[rows], weight[rows]))
 
 
 @each_estimator
@@ -90,7 +86,7 @@ def test_stacked_chain_by_hand(estimator, cv, n_classes):
         new = np.hstack([NEW, hand.predict_proba(new)[:, first:]])
     top = clone(estimator).fit(features[level == 2], y[level == 2])
     model = Stacked(estimator, cv=cv).fit(X, y, fidelity=level)
-    assert_same(model, top, NEW, new)
+    assert_same(model, top, new)
     assert len(model.lower_estimators_) == 2
 
 
@@ -144,8 +140,7 @@ def repeated_points(n_levels, copies):
     return x[:, None].astype(float), y, level
 
 
-@pytest.mark.parametrize("copies", [1, 3])
-@pytest.mark.parametrize("cv", [2, 5, 1000])
+@pytest.mark.parametrize(("copies", "cv"), [(1, 1000), (3, 2), (3, 5)])
 def test_memorised_labels_do_not_leak(copies, cv):
     X, y, level = repeated_points(3, copies)
     honest = Stacked(Memory(), cv=cv).fit(X, y, fidelity=level)
@@ -217,12 +212,11 @@ def test_data_frames_and_sparse_matrices(baseline, make):
         assert model.estimator_.feature_names_in_.tolist() == ["width", "height", *extra]
 
 
-@each
-def test_columns_that_are_not_numbers_reach_the_estimator(baseline):
+def test_columns_that_are_not_numbers_reach_the_estimator():
     X, y, level = draw()
     frame = pd.DataFrame({"place": np.where(X[:, 0] > 0, "north", "south"), "size": X[:, 1]})
     encode = ColumnTransformer([("place", OneHotEncoder(), ["place"])], remainder="passthrough")
-    model = baseline(make_pipeline(encode, LogisticRegression())).fit(frame, y, fidelity=level)
+    model = Stacked(make_pipeline(encode, LogisticRegression())).fit(frame, y, fidelity=level)
     assert model.predict(frame).shape == y.shape
 
 
@@ -239,19 +233,17 @@ ARRAYS = [np.asarray, sparse.csr_array, np.ndarray.tolist]
 )
 def test_fidelity_as_a_column(baseline, make, column):
     X, y, level = draw()
-    named = make in FRAMES
-    names = np.array(["web", "lab"] if named else [1, 0])  # not in the order of trust
+    names = np.array(["web", "lab"] if make in FRAMES else [1, 0])  # not in the order of trust
 
     def table(**columns):
-        return make(columns) if named else make(np.column_stack(list(columns.values())))
+        return make(columns if make in FRAMES else np.column_stack(list(columns.values())))
 
     model = baseline(LogisticRegression(), levels=names, fidelity_feature=column)
     model.fit(table(a=X[:, 0], source=names[level], b=X[:, 1]), y)
     plain = baseline(LogisticRegression()).fit(X, y, fidelity=level)
     assert model.n_features_in_ == 2
-    assert not named or model.feature_names_in_.tolist() == ["a", "b"]
     a, b, source = NEW[:, 0], NEW[:, 1], np.full(len(NEW), names[0])
-    moved = [table(source=source, a=a, b=b)] if named else []
+    moved = [table(source=source, a=a, b=b)] if make in FRAMES else []
     for new in [table(a=a, b=b), table(a=a, source=source, b=b), *moved]:
         assert_close(model.predict_proba(new), plain.predict_proba(NEW))
 
@@ -260,27 +252,23 @@ def test_fidelity_as_a_column(baseline, make, column):
 
 
 @pytest.mark.parametrize("baseline", [TrustedOnly, Stacked])
-@pytest.mark.parametrize("labels", [np.array([10, 20, 30, 40]), np.array(["d", "a", "c", "b"])])
-def test_classes_that_do_not_occur_at_every_level(baseline, labels):
+def test_classes_that_do_not_occur_at_every_level(baseline):
     X, y, level = draw([90, 60], 3)
     trusted = level == 1
     y = np.where(trusted, np.minimum(y + 1, 2), y)  # the top has no 0 ...
     y[trusted] += (y[trusted] == 2) & (X[trusted, 0] > 0)  # ... and alone has 3
-    y = labels[y]
+    y = np.array(["d", "a", "c", "b"])[y]
     model = baseline(LogisticRegression()).fit(X, y, fidelity=level)
-    assert model.classes_.tolist() == sorted(labels.tolist())
+    assert model.classes_.tolist() == ["a", "b", "c", "d"]
     proba, scores = model.predict_proba(NEW), model.decision_function(NEW)
-    lost = model.classes_ == labels[0]
-    assert (proba[:, lost] == 0).all()
-    assert (proba[:, ~lost] > 0).all()
-    assert_close(proba.sum(axis=1), 1)
-    assert scores.shape == proba.shape
+    assert (proba[:, 3] == 0).all()
+    assert_close(proba[:, :3].sum(axis=1), 1)
     assert np.isfinite(scores).all()
     for values in (proba, scores):
         np.testing.assert_array_equal(model.classes_[values.argmax(axis=1)], model.predict(NEW))
     if baseline is TrustedOnly:
         hand = LogisticRegression().fit(X[trusted], y[trusted])
-        np.testing.assert_array_equal(proba[:, ~lost], hand.predict_proba(NEW))
+        np.testing.assert_array_equal(proba[:, :3], hand.predict_proba(NEW))
 
 
 def test_two_of_three_classes_at_the_top():
@@ -402,8 +390,6 @@ def test_cross_validation(baseline, routed):
 @pytest.mark.parametrize(
     ("parameters", "arguments", "message"),
     [
-        ({}, {"fidelity": [0, 1]}, r"fidelity has 2 entries and X has 4 rows"),
-        ({"levels": ["a", "b"]}, {"fidelity": ["a", "b", "c", "b"]}, r"unknown level\(s\) \['c'\]"),
         (
             {"levels": list("abc")},
             {"fidelity": list("aabb")},
@@ -411,8 +397,6 @@ def test_cross_validation(baseline, routed):
         ),
         ({"fidelity_feature": "source"}, {}, r"fidelity_feature must be a column.*'source'"),
         ({"fidelity_feature": 1}, {"fidelity": [0, 0, 1, 1]}, r"use one of the two"),
-        ({}, {"y": None}, r"requires y to be passed"),
-        ({}, {"X": [1.0, 2.0]}, r"X must have two dimensions.*\(2,\).*Reshape"),
         ({}, {"X": np.zeros((0, 2)), "y": []}, r"no row at the top level 0"),
         ({}, {"sample_weight": [1, 1, -1, 1]}, r"sample_weight must not be negative"),
     ],
