@@ -67,14 +67,10 @@ def refused(path, data, match=None, read=load):
 
 def make_structures():
     """Structures that are averaged, categories, two levels, weights."""
-    rng = np.random.RandomState(5)
-    n = 12
-    number, kind = rng.uniform(-1, 1, n), rng.randint(3, size=n)
-    X = np.column_stack([np.exp(number), np.eye(3)[kind]])
-    y = np.where(number + 0.6 * (kind == 1) > 0.2, "yes", "no")
-    fidelity = np.where(np.arange(n) < 7, "guess", "expert")
-    model = MultiFidelityClassifier(levels=["guess", "expert"], random_state=0)
-    return model.fit(X, y, fidelity=fidelity, sample_weight=1.0 + rng.randint(2, size=n)), X
+    X, y, fidelity = two_levels(12)
+    X = np.column_stack([np.exp(X[:, 0]), np.eye(3)[np.arange(12) % 3]])
+    model = MultiFidelityClassifier(random_state=0)
+    return model.fit(X, y, fidelity=fidelity, sample_weight=1.0 + np.arange(12) % 2), X
 
 
 def make_sparse():

@@ -1,6 +1,7 @@
 """Splitters that test on trusted rows only."""
 
 import pickle
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -23,7 +24,7 @@ from sklearn.model_selection import (
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from polyfid import Pooled, TrustedKFold, TrustedOnly, TrustedShuffleSplit, stack_levels
+from polyfid import Pooled, TrustedKFold, TrustedShuffleSplit, stack_levels
 from polyfid.estimator.inputs import point_ids
 
 both = pytest.mark.parametrize("splitter", [TrustedKFold, TrustedShuffleSplit])
@@ -44,9 +45,6 @@ def pairs(splitter, *arguments, **named):
 
 def seeded(splitter):
     return {"random_state": 0} if splitter is TrustedShuffleSplit else {}
-
-
-# Which rows are where
 
 
 @settings(deadline=None, max_examples=50)
@@ -109,14 +107,6 @@ def test_rare_classes():
     assert pairs(splitter, y, y) == pairs(ShuffleSplit(4, test_size=0.2, random_state=0), y)
 
 
-@both
-def test_seeds(splitter):
-    X, y, level = draw()
-    options = {"shuffle": True} if splitter is TrustedKFold else {}
-    a, b, c = (pairs(splitter(3, random_state=s, **options), X, y, level) for s in (0, 0, 1))
-    assert a == b != c
-
-
 # Where the levels come from
 
 
@@ -152,15 +142,16 @@ def test_containers(splitter):
 
 
 @both
-def test_repr_pickle_and_number_of_splits(splitter):
+def test_repr_pickle_seed_and_number_of_splits(splitter):
     X, y, level = draw()
     _, _, fidelity = stack_levels({"web": (X[:40], y[:40]), "lab": (X[40:], y[40:])})
-    cv = splitter(4, fidelity=fidelity, **seeded(splitter))
+    options = {"shuffle": True} if splitter is TrustedKFold else {}
+    cv, other = (splitter(4, fidelity=fidelity, random_state=s, **options) for s in (0, 1))
     assert repr(cv).startswith(f"{splitter.__name__}(")
     assert len(repr(cv)) < 400
     assert cv.get_n_splits() == cv.get_n_splits(X, y, level) == 4
-    for copy in [pickle.loads(pickle.dumps(cv)), clone(cv, safe=False)]:
-        assert pairs(copy, X, y) == pairs(cv, X, y)
+    for copy in [cv, pickle.loads(pickle.dumps(cv)), clone(cv, safe=False)]:
+        assert pairs(copy, X, y) == pairs(cv, X, y) != pairs(other, X, y)
 
 
 # Repeats
@@ -195,45 +186,34 @@ def test_equal_points():
 # In scikit-learn's tools
 
 
-def by_hand(X, y, level):
-    scores = []
+@pytest.mark.parametrize("routed", [False, True])
+def test_cross_validation(routed):
+    X, y, level = draw()
+    params = {"fidelity": level}
+    by_hand = []
     for train, test in TrustedKFold(5).split(X, y, level):
         model = Pooled().fit(X[train], y[train], fidelity=level[train])
-        scores.append(model.score(X[test], y[test]))
-    return scores
-
-
-def test_cross_validation_without_routing():
-    X, y, level = draw()
-    params = {"fidelity": level}
+        by_hand.append(model.score(X[test], y[test]))
     fixed, free = TrustedKFold(fidelity=level), TrustedKFold()
-    for run in [
-        cross_val_score(Pooled(), X, y, cv=free, groups=level, params=params),
-        cross_val_score(Pooled(), X, y, cv=fixed, params=params),
-    ]:
-        np.testing.assert_array_equal(run, by_hand(X, y, level))
-    # Any model at all, without a fidelity of its own.
-    assert len(cross_val_score(LogisticRegression(), X, y, cv=fixed)) == 5
-    search = GridSearchCV(TrustedOnly(LogisticRegression()), {"estimator__C": [0.1, 1.0]}, cv=free)
-    assert search.fit(X, y, fidelity=level, groups=level).n_splits_ == 5
-
-
-def test_cross_validation_with_routing():
-    X, y, level = draw()
-    params = {"fidelity": level}
-    with sklearn.config_context(enable_metadata_routing=True):
-        for cv in [TrustedKFold(), TrustedKFold(fidelity=level)]:
-            run = cross_val_score(Pooled(), X, y, cv=cv, params=params, error_score="raise")
-            np.testing.assert_array_equal(run, by_hand(X, y, level))
-        piped = make_pipeline(StandardScaler(), Pooled(LogisticRegression()))
-        search = GridSearchCV(piped, {"pooled__estimator__C": [0.1, 1.0]}, cv=TrustedKFold(3))
-        nested = cross_val_score(
-            search, X, y, cv=TrustedKFold(), params=params, error_score="raise"
-        )
-        assert len(nested) == 5
-        # Under scikit-learn's name for what a splitter takes.
-        model = LogisticRegression()
-        assert len(cross_val_score(model, X, y, cv=TrustedKFold(), params={"groups": level})) == 5
+    piped = make_pipeline(StandardScaler(), Pooled(LogisticRegression()))
+    search = GridSearchCV(piped, {"pooled__estimator__C": [0.1, 1.0]}, cv=TrustedKFold(3))
+    with sklearn.config_context(enable_metadata_routing=routed):
+        run = partial(cross_val_score, X=X, y=y, error_score="raise")
+        groups = {} if routed else {"groups": level}
+        for scores in [
+            run(Pooled(), cv=fixed, params=params),
+            run(Pooled(), cv=free, params=params, **groups),
+        ]:
+            np.testing.assert_array_equal(scores, by_hand)
+        # Any model at all, without a fidelity of its own.
+        assert len(run(LogisticRegression(), cv=fixed)) == 5
+        if routed:
+            assert len(run(search, cv=free, params=params)) == 5
+            # Under scikit-learn's name for what a splitter takes.
+            assert len(run(LogisticRegression(), cv=free, params={"groups": level})) == 5
+        else:
+            search.fit(X, y, groups=level, pooled__fidelity=level)
+            assert search.n_splits_ == 3
 
 
 # Errors
