@@ -103,11 +103,10 @@ def test_other_schemas_and_kinds_say_what_to_do(tmp_path, file_bytes):
 # ---------------------------------------------------------------- hostile zips
 
 
-def directory_edited(data, place, code, value, member=-1):
-    """The file with a field of the zip's directory, and of the local header, set to a value."""
+def directory_edited(data, place, code, value):
+    """The file with a field of the last entry of the zip's directory set to a value."""
     data = bytearray(data)
-    starts = [i for i in range(len(data)) if data.startswith(b"PK\x01\x02", i)]
-    struct.pack_into(code, data, starts[member] + place, value)
+    struct.pack_into(code, data, data.rindex(b"PK\x01\x02") + place, value)
     return bytes(data)
 
 
@@ -115,31 +114,23 @@ def test_zips_that_are_no_models_are_refused_unread(tmp_path, file_bytes, monkey
     path = tmp_path / "m.polyfid"
     with zipfile.ZipFile(io.BytesIO(file_bytes)) as archive:
         members = [(m.filename, archive.read(m)) for m in archive.infolist()]
-    bomb = ("header.json", b" " * (20 << 20))
-    with pytest.warns(UserWarning, match="Duplicate"):
-        twice = zipped([*members, members[-1]])
-    comment = file_bytes[:-2] + struct.pack("<H", 3) + b"hey"
+    sized = directory_edited(file_bytes, 20, "<I", 1 << 31)
     cases = {
-        "compressed": zipped(members, zipfile.ZIP_DEFLATED),
-        "is compressed": zipped([bomb], zipfile.ZIP_DEFLATED),
+        "is compressed": zipped([("header.json", b" " * (20 << 20))], zipfile.ZIP_DEFLATED),
         "encrypted": directory_edited(file_bytes, 8, "<H", 1),
-        "it must hold header.json": twice,
         "holds 'header.json', '/etc/passwd'": zipped([members[0], ("/etc/passwd", b"root")]),
-        r"'header.json', '../evil'": zipped([members[0], ("../evil", b"")]),
         "'header.json', '00001.npy'": zipped([members[0], *members[2:]]),
-        "appended": comment,
+        "appended": file_bytes[:-2] + struct.pack("<H", 3) + b"hey",
         "not of the sizes": zipped(members[:-1]),
         "overlaps": directory_edited(file_bytes, 42, "<I", 0),
-        "bytes, and it has": directory_edited(
-            directory_edited(file_bytes, 20, "<I", 1 << 31), 24, "<I", 1 << 31
-        ),
+        "bytes, and it has": directory_edited(sized, 24, "<I", 1 << 31),
     }
     for message, data in cases.items():
         with little_memory(8 << 20):
             refused(path, data, message)
-    monkeypatch.setattr(container, "_MAX_DIRECTORY", 100)
-    refused(path, file_bytes, "more arrays than a model can have")
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        patch.setattr(container, "_MAX_DIRECTORY", 100)
+        refused(path, file_bytes, "more arrays than a model can have")
     monkeypatch.setattr(container, "MAX_HEADER", 100)
     refused(path, file_bytes, "header has .* bytes, more than 100")
     with pytest.raises(ValueError, match=r"too large for a file.*joblib\.dump"):
