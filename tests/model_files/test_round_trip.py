@@ -101,18 +101,6 @@ def test_another_process_loads_the_same_models_and_needs_no_extras(models, tmp_p
     assert (tmp_path / "again.polyfid").read_bytes() == saved.read_bytes()
 
 
-def test_loading_neither_prints_nor_warns(reloaded, capsys):
-    X, y, _ = two_levels()
-    model = MultiFidelityClassifier(1.0 * RBF(), levels=["crowd", "expert"], verbose=1)
-    with pytest.warns(UserWarning, match="no rows at the top level"):
-        model.fit(X, y, fidelity=np.full(len(X), "crowd"))
-    assert "levels" in capsys.readouterr().out
-    again = reloaded(model)
-    assert capsys.readouterr().out == ""
-    assert again.verbose == 1
-    assert again.report_.notes == model.report_.notes != ()
-
-
 @pytest.mark.parametrize(
     ("classes", "levels"),
     [

@@ -28,8 +28,7 @@ __all__ = ["Pooled", "Stacked", "TrustedOnly"]
 class _Baseline(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     """Labels of several levels in, predictions at the top level out."""
 
-    # Where metadata routing is enabled, fit takes these without a request. Whether scores are
-    # weighted too is for the user to say: set_score_request(sample_weight=...).
+    # With metadata routing, fit takes these without a request.
     __metadata_request__fit = {"fidelity": True, "sample_weight": True}  # noqa: RUF012
 
     def __init__(
@@ -39,9 +38,7 @@ class _Baseline(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         levels: Iterable[Any] | None = None,
         fidelity_feature: int | str | None = None,
     ) -> None:
-        self.estimator = estimator
-        self.levels = levels
-        self.fidelity_feature = fidelity_feature
+        self.estimator, self.levels, self.fidelity_feature = estimator, levels, fidelity_feature
 
     def _fit_levels(self, X: Any, y: NDArray[Any], level: Indices, weight: Array | None) -> Any:
         """The fitted model of the top level."""
@@ -168,8 +165,7 @@ class TrustedOnly(_Baseline):
         Names of the levels, least trusted first; needed when they do not sort that way and
         ``fidelity`` does not carry their order as that of `polyfid.stack_levels` does.
     fidelity_feature : int or str, optional
-        The column of X that holds the fidelity, instead of the argument of `fit`. It is not a
-        feature, and new rows may come with or without it.
+        The column of X that holds the fidelity; new rows may come with or without it.
 
     Attributes
     ----------

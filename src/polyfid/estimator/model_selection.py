@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -67,9 +68,8 @@ class _TrustedSplitter(BaseCrossValidator):
         if len(trusted) < self._least_rows:
             raise ValueError(
                 f"{type(self).__name__} with n_splits={self.n_splits} needs at least "
-                f"{self._least_rows} rows at the top level {names[-1]!r}, got {len(trusted)} "
-                f"(the levels, least trusted first, are {list(names)}); label more rows, pass a "
-                "smaller n_splits, or correct the order with levels="
+                f"{self._least_rows} rows at the top level {names[-1]!r}, got {len(trusted)} (levels: "
+                f"{list(names)}); label more rows, lower n_splits, or correct the order with levels="
             )
         classes = _read_classes(y, n)[trusted] if self.stratify and y is not None else None
         points = point_ids(X) if self.drop_repeats else None
@@ -163,10 +163,7 @@ class TrustedKFold(_TrustedSplitter):
         self._check_n_splits(2)
         self._least_rows = n_splits
         if random_state is not None and not shuffle:
-            raise ValueError(
-                f"random_state={random_state!r} has no effect with shuffle=False; pass "
-                "shuffle=True, or leave random_state out"
-            )
+            raise ValueError(f"random_state={random_state!r} has no effect with shuffle=False")
 
     def _split_trusted(self, n: int, classes: Indices | None) -> Iterable[tuple[Indices, Indices]]:
         order = np.arange(n)
@@ -196,18 +193,15 @@ class TrustedShuffleSplit(_TrustedSplitter):
     fidelity, levels, drop_repeats
         As in `TrustedKFold`; so is how the fidelity is passed.
     stratify : bool, default=True
-        Keep the proportions of the classes. Where that is impossible (a class with one trusted
-        row, fewer rows to test or train on than classes) classes are ignored.
+        Keep the proportions of the classes, if there are enough rows of each.
     random_state : int, RandomState or None, default=None
-        Seed of the draws.
 
     Examples
     --------
     >>> import numpy as np
     >>> from polyfid import TrustedShuffleSplit
-    >>> X, y = np.zeros((24, 1)), [0, 1] * 12
     >>> splitter = TrustedShuffleSplit(1, fidelity=[0] * 14 + [1] * 10, random_state=0)
-    >>> train, test = next(splitter.split(X, y))
+    >>> train, test = next(splitter.split(np.zeros((24, 1)), [0, 1] * 12))
     >>> len(train), len(test), test.min() >= 14
     (22, 2, np.True_)
     """
@@ -235,8 +229,6 @@ class TrustedShuffleSplit(_TrustedSplitter):
         options = {name: getattr(self, name) for name in names}
         rows = np.zeros((n, 1))
         if classes is not None:
-            try:
+            with suppress(ValueError):  # of few rows per class; wrong sizes fail below again
                 return list(StratifiedShuffleSplit(**options).split(rows, classes))
-            except ValueError:
-                pass  # a class with too few rows; sizes that are wrong by themselves fail below
         return ShuffleSplit(**options).split(rows)
