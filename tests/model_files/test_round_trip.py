@@ -1,10 +1,8 @@
 """A model that is loaded is the one that was saved."""
 
-import pickle
 import subprocess
 import sys
 
-import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -163,12 +161,3 @@ def test_a_sum_of_many_kernels_is_saved(reloaded):
     kernel = sum((RBF(0.1 + 0.1 * i) for i in range(60)), RBF())
     model = MultiFidelityClassifier(kernel, optimizer=None).fit(X, y)
     same(reloaded(model).predict_proba(NEW), model.predict_proba(NEW))
-
-
-@pytest.mark.parametrize("name", ["structures averaged", "known label noise", "inducing points"])
-def test_pickle_and_joblib_work_too(models, name, tmp_path):
-    model = models(name)
-    joblib.dump(model, tmp_path / "m.joblib")
-    for again in (pickle.loads(pickle.dumps(model)), joblib.load(tmp_path / "m.joblib")):
-        same(again.predict_proba(new_rows(model)), model.predict_proba(new_rows(model)))
-        assert str(again.report_) == str(model.report_)

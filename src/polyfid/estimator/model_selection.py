@@ -68,8 +68,8 @@ class _TrustedSplitter(BaseCrossValidator):
         if len(trusted) < self._least_rows:
             raise ValueError(
                 f"{type(self).__name__} with n_splits={self.n_splits} needs at least "
-                f"{self._least_rows} rows at the top level {names[-1]!r}, got {len(trusted)} (levels: "
-                f"{list(names)}); label more rows, lower n_splits, or correct the order with levels="
+                f"{self._least_rows} rows at the top level {names[-1]!r}, got {len(trusted)} "
+                f"(levels: {list(names)}); label more rows, or correct the order with levels="
             )
         classes = _read_classes(y, n)[trusted] if self.stratify and y is not None else None
         points = point_ids(X) if self.drop_repeats else None
