@@ -16,7 +16,8 @@ import pytest
 
 from polyfid import MultiFidelityClassifier, load
 from polyfid.kernels import RBF
-from polyfid.model_files import SCHEMA, ModelFileError
+from polyfid.model_files import ModelFileError
+from polyfid.model_files.container import SCHEMA
 
 MODELS = Path(__file__).parent / "models"
 
@@ -66,20 +67,18 @@ def refused(path, data, match=None, read=load):
 
 def make_structures():
     """Structures that are averaged, categories, two levels, weights."""
-    rng = np.random.RandomState(5)
-    n = 12
-    number, kind = rng.uniform(-1, 1, n), rng.randint(3, size=n)
-    X = np.column_stack([np.exp(number), np.eye(3)[kind]])
-    y = np.where(number + 0.6 * (kind == 1) > 0.2, "yes", "no")
-    fidelity = np.where(np.arange(n) < 7, "guess", "expert")
-    model = MultiFidelityClassifier(levels=["guess", "expert"], random_state=0)
-    return model.fit(X, y, fidelity=fidelity, sample_weight=1.0 + rng.randint(2, size=n)), X
+    X, y, fidelity = two_levels(12)
+    X = np.column_stack([np.exp(X[:, 0]), np.eye(3)[np.arange(12) % 3]])
+    model = MultiFidelityClassifier(random_state=0)
+    return model.fit(X, y, fidelity=fidelity, sample_weight=1.0 + np.arange(12) % 2), X
 
 
 def make_sparse():
     """Inducing points and label noise."""
     X, y, fidelity = two_levels(40)
-    model = MultiFidelityClassifier(1.0 * RBF(), n_inducing=5, label_noise="fidelity")
+    model = MultiFidelityClassifier(
+        1.0 * RBF(), n_inducing=5, label_noise="fidelity", random_state=0
+    )
     return model.fit(X, y, fidelity=fidelity), X[::5]
 
 
@@ -98,6 +97,6 @@ if __name__ == "__main__":
         model, X = make()
         target = MODELS / f"schema-{SCHEMA}-{make.__name__.removeprefix('make_')}.polyfid"
         model.save(target)
-        text = json.dumps(predictions(model, X), indent=1)
+        text = json.dumps(predictions(model, X))
         target.with_suffix(".json").write_text(text + "\n", encoding="utf-8")
         print(target, target.stat().st_size, "bytes")

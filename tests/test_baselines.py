@@ -12,13 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
-from sklearn.model_selection import (
-    GridSearchCV,
-    GroupKFold,
-    KFold,
-    cross_val_predict,
-    cross_validate,
-)
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cross_validate
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -52,11 +46,10 @@ def weights(n):
     return np.random.default_rng(0).uniform(0.1, 4, n)
 
 
-def assert_same(model, hand, new=NEW, hand_new=None):
+def assert_same(model, hand, hand_new=NEW):
     """The same probabilities and classes to the last bit."""
-    hand_new = new if hand_new is None else hand_new
-    np.testing.assert_array_equal(model.predict_proba(new), hand.predict_proba(hand_new))
-    np.testing.assert_array_equal(model.predict(new), hand.predict(hand_new))
+    np.testing.assert_array_equal(model.predict_proba(NEW), hand.predict_proba(hand_new))
+    np.testing.assert_array_equal(model.predict(NEW), hand.predict(hand_new))
 
 
 def assert_close(actual, desired):
@@ -64,29 +57,20 @@ def assert_close(actual, desired):
     np.testing.assert_allclose(actual, desired, rtol=0, atol=IDENTITY)
 
 
-@pytest.fixture
-def routing():
-    with sklearn.config_context(enable_metadata_routing=True):
-        yield
-
-
 @parametrize_with_checks([baseline() for baseline in ALL])
 def test_scikit_learns_own_checks(estimator, check):
     check(estimator)
 
 
-# What is trained on which rows
-
-
 @each_estimator
-@pytest.mark.parametrize("weighted", [False, True])
-def test_trusted_only_and_pooled_by_hand(estimator, weighted):
+def test_trusted_only_and_pooled_by_hand(estimator):
     X, y, level = draw([60, 40, 20])
-    weight = weights(len(y)) if weighted else None
+    weight = weights(len(y))
     for baseline, rows in [(TrustedOnly, level == 2), (Pooled, level >= 0)]:
+        model = baseline(estimator).fit(X, y, fidelity=level)
+        assert_same(model, clone(estimator).fit(X[rows], y[rows]))
         model = baseline(estimator).fit(X, y, fidelity=level, sample_weight=weight)
-        hand = clone(estimator).fit(X[rows], y[rows], None if weight is None else weight[rows])
-        assert_same(model, hand)
+        assert_same(model, clone(estimator).fit(X[rows], y[rows], weight[rows]))
 
 
 @each_estimator
@@ -102,7 +86,7 @@ def test_stacked_chain_by_hand(estimator, cv, n_classes):
         new = np.hstack([NEW, hand.predict_proba(new)[:, first:]])
     top = clone(estimator).fit(features[level == 2], y[level == 2])
     model = Stacked(estimator, cv=cv).fit(X, y, fidelity=level)
-    assert_same(model, top, NEW, new)
+    assert_same(model, top, new)
     assert len(model.lower_estimators_) == 2
 
 
@@ -156,8 +140,7 @@ def repeated_points(n_levels, copies):
     return x[:, None].astype(float), y, level
 
 
-@pytest.mark.parametrize("copies", [1, 3])
-@pytest.mark.parametrize("cv", [2, 5, 1000])
+@pytest.mark.parametrize(("copies", "cv"), [(1, 1000), (3, 2), (3, 5)])
 def test_memorised_labels_do_not_leak(copies, cv):
     X, y, level = repeated_points(3, copies)
     honest = Stacked(Memory(), cv=cv).fit(X, y, fidelity=level)
@@ -172,26 +155,6 @@ def test_memorised_labels_do_not_leak(copies, cv):
 
     # New rows go to the models of all rows, which have these points.
     np.testing.assert_array_equal(honest._features(X[level == 2]), plain._features(X[level == 2]))
-
-
-def test_repeats_come_from_the_fold_that_left_them_out():
-    X, y, _ = draw([50])
-    rng = np.random.default_rng(3)
-    again = rng.choice(50, 20, replace=False)
-    upper = np.vstack([X[again], NEW])
-    upper_y = np.concatenate([y[again], rng.integers(0, 2, 30)])
-    fidelity = np.repeat([0, 1], [50, 50])
-    model = Stacked(GaussianNB(), cv=5)
-    model.fit(np.vstack([X, upper]), np.concatenate([y, upper_y]), fidelity=fidelity)
-
-    feature = GaussianNB().fit(X, y).predict_proba(upper)[:, 1]
-    # Points are numbered as they first occur, and these 50 are distinct.
-    for train, test in GroupKFold(5).split(X, groups=np.arange(50)):
-        other = GaussianNB().fit(X[train], y[train])
-        rows = np.flatnonzero(np.isin(again, test))
-        feature[rows] = other.predict_proba(upper[rows])[:, 1]
-    top = GaussianNB().fit(np.column_stack([upper, feature]), upper_y)
-    np.testing.assert_array_equal(model.estimator_.theta_, top.theta_)
 
 
 def test_one_point_below_needs_no_folds():
@@ -209,55 +172,51 @@ def test_names_of_levels_that_do_not_sort_by_trust(baseline):
     names = np.array(["simulation", "laboratory", "field"])  # alphabetical order is the reverse
     expected = baseline().fit(X, y, fidelity=level)
     _, _, remembered = stack_levels({name: (np.zeros((1, 1)), [0]) for name in names})
+    ordered = pd.Series(pd.Categorical(names[level], names, ordered=True))
     for parameters, fidelity in [
-        ({"levels": list(names)}, names[level]),
-        ({"levels": tuple(names)}, list(names[level])),
+        ({"levels": list(names)}, list(names[level])),
         ({}, remembered[level]),
-        ({}, pd.Series(pd.Categorical(names[level], categories=names, ordered=True))),
+        ({}, ordered),
         ({}, pl.Series(names[level], dtype=pl.Enum(names))),
     ]:
         model = baseline(**parameters).fit(X, y, fidelity=fidelity)
         assert model.levels_ == tuple(names)
         assert_same(model, expected)
+    # The order survives the folds of scikit-learn.
+    for fidelity in (remembered[level], ordered):
+        scores, same = (
+            cross_val_predict(baseline(), X, y, params={"fidelity": f}, method="predict_proba")
+            for f in (fidelity, level)
+        )
+        np.testing.assert_array_equal(scores, same)
 
 
-@each
-@pytest.mark.parametrize("library", [pd, pl])
-def test_data_frames(baseline, library):
-    X, y, level = draw([60, 40, 20], 3)
-    X[:20] = X[20:40]  # repeats
-
-    def named(X):
-        return library.DataFrame({"width": X[:, 0], "height": X[:, 1]})
-
-    model = baseline().fit(named(X), library.Series(y), fidelity=library.Series(level))
-    plain = baseline().fit(X, y, fidelity=level)
-    assert model.feature_names_in_.tolist() == ["width", "height"]
-    assert_close(model.predict_proba(named(NEW)), plain.predict_proba(NEW))
-    if baseline is Stacked:
-        extra = [f"proba_1_{c}" for c in range(3)]
-        assert model.estimator_.feature_names_in_.tolist() == ["width", "height", *extra]
+def named(library):
+    return lambda X: library.DataFrame({"width": X[:, 0], "height": X[:, 1]})
 
 
 @each
 @pytest.mark.parametrize(
-    "make", [pd.DataFrame, sparse.csr_array, sparse.csc_matrix, sparse.coo_array]
+    "make", [named(pd), named(pl), pd.DataFrame, sparse.csr_array, sparse.coo_array]
 )
-def test_sparse_matrices_and_columns_without_names(baseline, make):
-    X, y, level = draw()
+def test_data_frames_and_sparse_matrices(baseline, make):
+    X, y, level = draw([60, 40, 20], 3)
     X[X < 0] = 0
-    X[:20] = X[20:40]
+    X[:20] = X[20:40]  # repeats
     model = baseline(LogisticRegression()).fit(make(X), y, fidelity=level)
     plain = baseline(LogisticRegression()).fit(X, y, fidelity=level)
     assert_close(model.predict_proba(make(NEW)), plain.predict_proba(NEW))
+    if hasattr(model, "feature_names_in_"):
+        assert model.feature_names_in_.tolist() == ["width", "height"]
+        extra = [f"proba_1_{c}" for c in range(3)] if baseline is Stacked else []
+        assert model.estimator_.feature_names_in_.tolist() == ["width", "height", *extra]
 
 
-@each
-def test_columns_that_are_not_numbers_reach_the_estimator(baseline):
+def test_columns_that_are_not_numbers_reach_the_estimator():
     X, y, level = draw()
     frame = pd.DataFrame({"place": np.where(X[:, 0] > 0, "north", "south"), "size": X[:, 1]})
     encode = ColumnTransformer([("place", OneHotEncoder(), ["place"])], remainder="passthrough")
-    model = baseline(make_pipeline(encode, LogisticRegression())).fit(frame, y, fidelity=level)
+    model = Stacked(make_pipeline(encode, LogisticRegression())).fit(frame, y, fidelity=level)
     assert model.predict(frame).shape == y.shape
 
 
@@ -270,74 +229,55 @@ ARRAYS = [np.asarray, sparse.csr_array, np.ndarray.tolist]
 
 @each
 @pytest.mark.parametrize(
-    ("make", "column"),
-    [*product(FRAMES, ["source", 1, -2]), *product(ARRAYS, [1, -2])],
+    ("make", "column"), [*product(FRAMES, ["source", 1]), *product(ARRAYS, [1, -2])]
 )
 def test_fidelity_as_a_column(baseline, make, column):
     X, y, level = draw()
-    named = make in FRAMES
-    names = np.array(["web", "lab"] if named else [1, 0])  # not in the order of trust
+    names = np.array(["web", "lab"] if make in FRAMES else [1, 0])  # not in the order of trust
 
     def table(**columns):
-        return make(columns) if named else make(np.column_stack(list(columns.values())))
+        return make(columns if make in FRAMES else np.column_stack(list(columns.values())))
 
     model = baseline(LogisticRegression(), levels=names, fidelity_feature=column)
     model.fit(table(a=X[:, 0], source=names[level], b=X[:, 1]), y)
     plain = baseline(LogisticRegression()).fit(X, y, fidelity=level)
     assert model.n_features_in_ == 2
-    assert not named or model.feature_names_in_.tolist() == ["a", "b"]
     a, b, source = NEW[:, 0], NEW[:, 1], np.full(len(NEW), names[0])
-    moved = [table(source=source, a=a, b=b)] if named else []
+    moved = [table(source=source, a=a, b=b)] if make in FRAMES else []
     for new in [table(a=a, b=b), table(a=a, source=source, b=b), *moved]:
         assert_close(model.predict_proba(new), plain.predict_proba(NEW))
-
-
-def test_a_column_may_be_ordered_and_is_split_in_cross_validation():
-    X, y, level = draw()
-    source = pd.Categorical(np.array(["web", "lab"])[level], ["web", "lab"], ordered=True)
-    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "source": source})
-    assert TrustedOnly(fidelity_feature="source").fit(frame, y).levels_ == ("web", "lab")
-    column = cross_validate(Pooled(fidelity_feature="source"), frame, y)
-    plain = cross_validate(Pooled(), X, y, params={"fidelity": level})
-    np.testing.assert_array_equal(column["test_score"], plain["test_score"])
 
 
 # Classes
 
 
 @pytest.mark.parametrize("baseline", [TrustedOnly, Stacked])
-@pytest.mark.parametrize("labels", [np.array([10, 20, 30, 40]), np.array(["d", "a", "c", "b"])])
-def test_classes_that_do_not_occur_at_every_level(baseline, labels):
+def test_classes_that_do_not_occur_at_every_level(baseline):
     X, y, level = draw([90, 60], 3)
     trusted = level == 1
     y = np.where(trusted, np.minimum(y + 1, 2), y)  # the top has no 0 ...
     y[trusted] += (y[trusted] == 2) & (X[trusted, 0] > 0)  # ... and alone has 3
-    y = labels[y]
+    y = np.array(["d", "a", "c", "b"])[y]
     model = baseline(LogisticRegression()).fit(X, y, fidelity=level)
-    assert model.classes_.tolist() == sorted(labels.tolist())
+    assert model.classes_.tolist() == ["a", "b", "c", "d"]
     proba, scores = model.predict_proba(NEW), model.decision_function(NEW)
-    lost = model.classes_ == labels[0]
-    assert (proba[:, lost] == 0).all()
-    assert (proba[:, ~lost] > 0).all()
-    assert_close(proba.sum(axis=1), 1)
-    assert scores.shape == proba.shape
+    assert (proba[:, 3] == 0).all()
+    assert_close(proba[:, :3].sum(axis=1), 1)
     assert np.isfinite(scores).all()
     for values in (proba, scores):
         np.testing.assert_array_equal(model.classes_[values.argmax(axis=1)], model.predict(NEW))
     if baseline is TrustedOnly:
         hand = LogisticRegression().fit(X[trusted], y[trusted])
-        np.testing.assert_array_equal(proba[:, ~lost], hand.predict_proba(NEW))
+        np.testing.assert_array_equal(proba[:, :3], hand.predict_proba(NEW))
 
 
 def test_two_of_three_classes_at_the_top():
     X, y, level = draw([90, 60], 3)
     X, y, level = (a[(level == 0) | (y != 1)] for a in (X, y, level))
-    model = TrustedOnly(LogisticRegression()).fit(X, y, fidelity=level)
-    hand = LogisticRegression().fit(X[level == 1], y[level == 1])
-    scores = model.decision_function(NEW)
-    np.testing.assert_array_equal(scores[:, 2], hand.decision_function(NEW))
-    np.testing.assert_array_equal(scores[:, 0], -scores[:, 2])
-    np.testing.assert_array_equal(scores.argmax(axis=1), model.predict(NEW))
+    scores = TrustedOnly(LogisticRegression()).fit(X, y, fidelity=level).decision_function(NEW)
+    hand = LogisticRegression().fit(X[level == 1], y[level == 1]).decision_function(NEW)
+    lowest = np.full(len(NEW), np.finfo(float).min)
+    np.testing.assert_array_equal(scores, np.column_stack([-hand, lowest, hand]))
 
 
 @pytest.mark.parametrize("baseline", [TrustedOnly, Stacked])
@@ -364,15 +304,10 @@ def test_one_class_below_the_top_or_in_all():
         assert model.decision_function(np.eye(3)).tolist() == [[0.0]] * 3
 
 
-@pytest.mark.parametrize("baseline", [TrustedOnly, Pooled])
+@each
 def test_methods_are_those_of_the_estimator(baseline):
-    X, y, level = draw()
     assert not hasattr(baseline(RidgeClassifier()), "predict_proba")
     assert not hasattr(baseline(GaussianNB()), "decision_function")
-    model = baseline(LinearSVC()).fit(X, y, fidelity=level)
-    rows = level == 1 if baseline is TrustedOnly else level >= 0
-    hand = LinearSVC().fit(X[rows], y[rows])
-    np.testing.assert_array_equal(model.decision_function(NEW), hand.decision_function(NEW))
 
 
 # Weights
@@ -388,15 +323,15 @@ def test_weights_count_as_copies_in_the_default_pipeline(baseline):
 
 
 @each
-def test_weights_with_routing_and_in_cross_validation(baseline, routing):
+def test_weights_with_routing_and_in_cross_validation(baseline):
     X, y, level = draw()
     weight = weights(len(y))
-    routed = baseline().fit(X, y, fidelity=level, sample_weight=weight)
-    with sklearn.config_context(enable_metadata_routing=False):
-        assert_same(routed, baseline().fit(X, y, fidelity=level, sample_weight=weight))
-    params = {"fidelity": level, "sample_weight": weight}
-    model = make_pipeline("passthrough", baseline().set_score_request(sample_weight=True))
-    run = cross_validate(model, X, y, cv=KFold(3), params=params, error_score="raise")
+    plain = baseline().fit(X, y, fidelity=level, sample_weight=weight)
+    with sklearn.config_context(enable_metadata_routing=True):
+        assert_same(baseline().fit(X, y, fidelity=level, sample_weight=weight), plain)
+        params = {"fidelity": level, "sample_weight": weight}
+        model = make_pipeline("passthrough", baseline().set_score_request(sample_weight=True))
+        run = cross_validate(model, X, y, cv=KFold(3), params=params, error_score="raise")
     for (train, test), score in zip(KFold(3).split(X), run["test_score"], strict=True):
         hand = baseline().fit(X[train], y[train], level[train], weight[train])
         assert score == hand.score(X[test], y[test], weight[test])
@@ -410,13 +345,12 @@ def test_weights_through_a_search():
     assert_same(model, clone(search).fit(X[trusted], y[trusted], sample_weight=weight[trusted]))
 
 
-@each
 @pytest.mark.parametrize("steps", [[], [StandardScaler()]])
-def test_weights_the_estimator_does_not_take(baseline, steps):
+def test_weights_the_estimator_does_not_take(steps):
     X, y, level = draw()
     estimator = make_pipeline(*steps, KNeighborsClassifier()) if steps else KNeighborsClassifier()
     with pytest.raises(ValueError, match="the fit of KNeighborsClassifier does not take it"):
-        baseline(estimator).fit(X, y, fidelity=level, sample_weight=np.ones(len(y)))
+        Pooled(estimator).fit(X, y, fidelity=level, sample_weight=np.ones(len(y)))
 
 
 # In scikit-learn's tools
@@ -431,48 +365,22 @@ def by_hand(baseline, X, y, level, cv):
 
 
 @each
-def test_cross_validation_without_routing(baseline):
+@pytest.mark.parametrize("routed", [False, True])
+def test_cross_validation(baseline, routed):
     X, y, level = draw([60, 40])
-    cv, step = KFold(4), f"{baseline.__name__.lower()}__fidelity"
+    cv, step = KFold(4), baseline.__name__.lower()
     piped = make_pipeline("passthrough", baseline())
-    for model, params in [(baseline(), {"fidelity": level}), (piped, {step: level})]:
-        run = cross_validate(model, X, y, cv=cv, params=params)
-        np.testing.assert_array_equal(run["test_score"], by_hand(baseline, X, y, level, cv))
-    search = GridSearchCV(baseline(LogisticRegression()), {"estimator__C": [0.01, 1.0]}, cv=cv)
-    search.fit(X, y, fidelity=level)
+    grid = {"estimator__C": [0.01, 1.0]}
+    search = GridSearchCV(baseline(LogisticRegression()), grid, cv=cv)
+    with sklearn.config_context(enable_metadata_routing=routed):
+        deeper = [make_pipeline("passthrough", piped)] if routed else []
+        for model in [baseline(), piped, *deeper]:
+            name = "fidelity" if routed or model is not piped else f"{step}__fidelity"
+            run = cross_validate(model, X, y, cv=cv, params={name: level}, error_score="raise")
+            np.testing.assert_array_equal(run["test_score"], by_hand(baseline, X, y, level, cv))
+        search.fit(X, y, fidelity=level)
     best = baseline(LogisticRegression(C=search.best_params_["estimator__C"]))
     assert_same(search, best.fit(X, y, fidelity=level))
-
-
-@each
-def test_cross_validation_with_routing(baseline, routing):
-    X, y, level = draw([60, 40])
-    cv = KFold(4)
-    piped = make_pipeline("passthrough", baseline())
-    search = GridSearchCV(piped, {f"{baseline.__name__.lower()}__levels": [None]}, cv=cv)
-    alone = baseline().fit(X, y, fidelity=level)
-    for model in [baseline(), piped, make_pipeline("passthrough", piped), search]:
-        run = cross_validate(model, X, y, cv=cv, params={"fidelity": level}, error_score="raise")
-        np.testing.assert_array_equal(run["test_score"], by_hand(baseline, X, y, level, cv))
-        assert_same(clone(model).fit(X, y, fidelity=level), alone)
-
-
-def test_a_request_can_be_taken_back(routing):
-    request = TrustedOnly().set_fit_request(sample_weight=False).get_metadata_routing()
-    assert request.fit.requests == {"fidelity": True, "sample_weight": False}
-
-
-def test_names_and_their_order_survive_folds():
-    X, y, level = draw([60, 40])
-    names = np.array(["web", "lab"])
-    _, _, remembered = stack_levels({name: (np.zeros((1, 1)), [0]) for name in names})
-    ordered = pd.Series(pd.Categorical(names[level], names, ordered=True))
-    first, *others = (
-        cross_val_predict(TrustedOnly(), X, y, params={"fidelity": f}, method="predict_proba")
-        for f in (level, remembered[level], ordered)
-    )
-    for other in others:
-        np.testing.assert_array_equal(other, first)
 
 
 # Errors
@@ -482,30 +390,14 @@ def test_names_and_their_order_survive_folds():
 @pytest.mark.parametrize(
     ("parameters", "arguments", "message"),
     [
-        ({}, {"fidelity": [0, 1]}, r"fidelity has 2 entries and X has 4 rows"),
-        ({"levels": ["a", "b"]}, {"fidelity": ["a", "b", "c", "b"]}, r"unknown level\(s\) \['c'\]"),
         (
             {"levels": list("abc")},
             {"fidelity": list("aabb")},
             r"no row at the top level 'c'.*'b': 2.*pass levels=",
         ),
-        ({}, {"fidelity": "crowd"}, r"fidelity must be one-dimensional"),
-        ({}, {"fidelity": [0.0, 1.0, np.nan, 1.0]}, r"missing or infinite"),
-        ({"levels": ["a", "a"]}, {"fidelity": ["a"] * 4}, r"levels must be distinct"),
         ({"fidelity_feature": "source"}, {}, r"fidelity_feature must be a column.*'source'"),
-        (
-            {"fidelity_feature": "source"},
-            {"X": pd.DataFrame(np.eye(4), columns=list("abcd"))},
-            r"'source'.*columns \['a', 'b', 'c', 'd'\]",
-        ),
-        ({"fidelity_feature": 2}, {}, r"fidelity_feature must be a column.* 2 columns"),
         ({"fidelity_feature": 1}, {"fidelity": [0, 0, 1, 1]}, r"use one of the two"),
-        ({}, {"y": None}, r"requires y to be passed"),
-        ({}, {"y": [0, 1]}, r"y has 2 entries and X has 4 rows"),
-        ({}, {"y": ["a", None, "b", "a"]}, r"y has missing values"),
-        ({}, {"X": [1.0, 2.0]}, r"X must have two dimensions.*\(2,\).*Reshape"),
-        ({}, {"X": np.zeros((0, 2)), "y": []}, r"X has no rows"),
-        ({}, {"y": [0.1, 0.2, 0.3, 0.4]}, r"continuous"),
+        ({}, {"X": np.zeros((0, 2)), "y": []}, r"no row at the top level 0"),
         ({}, {"sample_weight": [1, 1, -1, 1]}, r"sample_weight must not be negative"),
     ],
 )
@@ -518,7 +410,7 @@ def test_what_the_errors_say(baseline, parameters, arguments, message):
         baseline().predict(NEW)
 
 
-@pytest.mark.parametrize("cv", [1, 0, -3, True, 2.0, "5", KFold()])
+@pytest.mark.parametrize("cv", [1, True, 2.0, KFold()])
 def test_stacked_wants_a_number_of_folds(cv):
     X, y, level = draw()
     with pytest.raises(ValueError, match="cv must be a number of folds from 2, or None"):

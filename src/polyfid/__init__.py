@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from polyfid.estimator.levels import stack_levels
     from polyfid.estimator.model_selection import TrustedKFold, TrustedShuffleSplit
     from polyfid.evaluation import evaluate
-    from polyfid.model_files.load import load
+    from polyfid.model_files import load
 
 __all__ = [
     "ArrayBlocks",
@@ -41,7 +41,7 @@ _HOMES = {
     "TrustedOnly": "estimator.baselines",
     "TrustedShuffleSplit": "estimator.model_selection",
     "evaluate": "evaluation",
-    "load": "model_files.load",
+    "load": "model_files",
     "stack_levels": "estimator.levels",
 }
 

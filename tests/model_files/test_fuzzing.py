@@ -74,27 +74,24 @@ def forge(data, original):
     """A file that differs from another one in a few places, and has its checksums right."""
     header, arrays = split(original)
     part = data.draw(st.sampled_from(["state", "state", "state", "arrays", "header", "bytes"]))
-    if part == "bytes":
-        for _ in range(3):
+    for _ in range(data.draw(st.integers(1, 3))):
+        if part == "bytes":
             index = data.draw(st.integers(0, len(arrays) - 1))
             array = bytearray(arrays[index])
             array[data.draw(st.integers(0, len(array) - 1))] = data.draw(st.integers(0, 255))
             arrays[index] = bytes(array)
-        return seal(header, arrays)
-    for _ in range(data.draw(st.integers(1, 3))):
+            continue
         tree = header if part == "header" else header.get(part)
         every = places(tree, []) if isinstance(tree, dict | list) else []
         if not every:
             break
-        tree, key = data.draw(st.sampled_from(every))
+        (tree, key), (other, place) = (data.draw(st.sampled_from(every)) for _ in range(2))
         what = data.draw(st.sampled_from(["new", "drop", "swap"]))
-        if what == "new":
-            tree[key] = data.draw(JSON)
-        elif what == "drop":
+        if what == "drop":
             del tree[key]
         else:
-            other, place = data.draw(st.sampled_from(every))
-            tree[key] = json.loads(json.dumps(other[place]))
+            copied = json.loads(json.dumps(other[place]))
+            tree[key] = data.draw(JSON) if what == "new" else copied
     return seal(header, arrays)
 
 

@@ -182,7 +182,7 @@ def naming(file: str) -> Iterator[None]:
 
 def load_table_model(path: str) -> TableModel:
     """The model of tables in a file."""
-    from polyfid.model_files.load import load
+    from polyfid.model_files import load
     from polyfid.tables import TableModel
 
     model = load(path)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterable
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -22,29 +20,15 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
 from polyfid.arrays import Array, Indices
-from polyfid.estimator.inputs import (
-    as_table,
-    point_ids,
-    read_labels,
-    read_levels,
-    read_weights,
-    split_fidelity,
-)
+from polyfid.estimator import inputs
 
 __all__ = ["Pooled", "Stacked", "TrustedOnly"]
-
-
-def _estimator_has(method: str, baseline: _Baseline) -> bool:
-    """For `available_if`: fails as the wrapped estimator does if it lacks the method."""
-    getattr(baseline._template(), method)
-    return True
 
 
 class _Baseline(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     """Labels of several levels in, predictions at the top level out."""
 
-    # Where metadata routing is enabled, fit takes these without a request. Whether scores are
-    # weighted too is for the user to say: set_score_request(sample_weight=...).
+    # With metadata routing, fit takes these without a request.
     __metadata_request__fit = {"fidelity": True, "sample_weight": True}  # noqa: RUF012
 
     def __init__(
@@ -54,16 +38,13 @@ class _Baseline(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         levels: Iterable[Any] | None = None,
         fidelity_feature: int | str | None = None,
     ) -> None:
-        self.estimator = estimator
-        self.levels = levels
-        self.fidelity_feature = fidelity_feature
+        self.estimator, self.levels, self.fidelity_feature = estimator, levels, fidelity_feature
 
     def _fit_levels(self, X: Any, y: NDArray[Any], level: Indices, weight: Array | None) -> Any:
         """The fitted model of the top level."""
-        raise NotImplementedError
+        return self._train(X, y, weight, np.arange(len(y)))
 
     def _features(self, X: Any) -> Any:
-        """The input of the model of the top level for new rows."""
         return X
 
     def fit(
@@ -78,31 +59,26 @@ class _Baseline(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array, data frame or sparse matrix of shape (n, d)
-            The wrapped estimator gets some or all of its rows, in the same container.
+            The wrapped estimator gets its rows in the same container.
         y : array-like of shape (n,)
             Classes. They need not all occur at every level.
         fidelity : array-like of shape (n,), optional
             The level of each row; without it all rows are at the top level.
         sample_weight : array-like of shape (n,), optional
             Passed on to the wrapped estimator; in a pipeline, to all steps that take it.
-
-        Returns
-        -------
-        self
         """
-        X, fidelity, column = split_fidelity(as_table(X), fidelity, self.fidelity_feature)
+        X, fidelity, column = inputs.split_fidelity(
+            inputs.as_table(X), fidelity, self.fidelity_feature
+        )
         n = X.shape[0]
-        labels = read_labels(y, n)
-        if n == 0:
-            raise ValueError("X has no rows; at least one labelled row is needed")
-        weight = None if sample_weight is None else read_weights(sample_weight, n)
-        levels, level = read_levels(self.levels, fidelity, n)
+        labels = inputs.read_labels(y, n)
+        weight = None if sample_weight is None else inputs.read_weights(sample_weight, n)
+        levels, level = inputs.read_levels(self.levels, fidelity, n)
         counts = np.bincount(level, minlength=len(levels)).tolist()
         if not counts[-1]:
             raise ValueError(
-                f"fidelity has no row at the top level {levels[-1]!r} (rows per level, least "
-                f"trusted first: {dict(zip(levels, counts, strict=True))}); add labels of that "
-                "level, or pass levels= with names that end in the most trusted level with labels"
+                f"fidelity has no row at the top level {levels[-1]!r}; rows per level: "
+                f"{dict(zip(levels, counts, strict=True))}. Add labels, or pass levels= without it"
             )
         validate_data(self, X, skip_check_array=True)
         self._fidelity_column, self.levels_, self.classes_ = column, levels, np.unique(labels)
@@ -111,31 +87,27 @@ class _Baseline(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Classes (n,) at the top level."""
-        X = self._read_new(X)
-        return self.estimator_.predict(self._features(X))
+        X = self._top_features(X)
+        return self.estimator_.predict(X)
 
-    @available_if(partial(_estimator_has, "predict_proba"))
+    @available_if(lambda self: hasattr(self._template(), "predict_proba"))
     def predict_proba(self, X: Any) -> Array:
-        """Probabilities (n, n_classes) at the top level, in the order of ``classes_``.
+        """Probabilities (n, n_classes) at the top level: zero for a class that its model lacks."""
+        X = self._top_features(X)
+        return _proba(self.estimator_, X, self.classes_)
 
-        A class without rows in the training set of the top level's model has probability zero.
-        """
-        X = self._read_new(X)
-        return _proba(self.estimator_, self._features(X), self.classes_)
-
-    @available_if(partial(_estimator_has, "decision_function"))
+    @available_if(lambda self: hasattr(self._template(), "decision_function"))
     def decision_function(self, X: Any) -> Array:
         """Scores at the top level: (n,) for two classes, else (n, n_classes).
 
-        A class without rows in the training set of the top level's model gets the lowest finite
-        number.
+        A class that the top level's model lacks gets the lowest finite number.
         """
-        X = self._read_new(X)
+        X = self._top_features(X)
         present = np.isin(self.classes_, self.estimator_.classes_)
         if present.sum() == 1:
             scores = np.zeros((X.shape[0], 1))
         else:
-            scores = self.estimator_.decision_function(self._features(X))
+            scores = self.estimator_.decision_function(X)
             if present.all():
                 return scores
             if scores.ndim == 1:
@@ -156,11 +128,11 @@ class _Baseline(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """The estimator to clone: the one given or the default."""
         if self.estimator is not None:
             return self.estimator
-        steps = StandardScaler(), LogisticRegression()
+        scaler, model = StandardScaler(), LogisticRegression()
         if _routing():
-            for step in steps:
-                step.set_fit_request(sample_weight=True)
-        return make_pipeline(*steps)
+            scaler.set_fit_request(sample_weight=True)
+            model.set_fit_request(sample_weight=True)
+        return make_pipeline(scaler, model)
 
     def _train(self, X: Any, y: NDArray[Any], weight: Array | None, rows: Indices) -> Any:
         """The estimator fitted to some of the rows, or a constant if they have one class only."""
@@ -172,14 +144,14 @@ class _Baseline(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         weights = {} if weight is None else _weight_arguments(model, weight)
         return model.fit(_safe_indexing(X, rows), y, **weights)
 
-    def _read_new(self, X: Any) -> Any:
-        """New rows without the column of the fidelity, if they have one."""
+    def _top_features(self, X: Any) -> Any:
+        """The input of the top level's model for new rows, with or without their fidelity."""
         check_is_fitted(self)
-        X = as_table(X)
+        X = inputs.as_table(X)
         if self._fidelity_column is not None:
             X, _ = self._fidelity_column.split_if_there(X, self.n_features_in_)
         validate_data(self, X, reset=False, skip_check_array=True)
-        return X
+        return self._features(X)
 
 
 class TrustedOnly(_Baseline):
@@ -193,43 +165,31 @@ class TrustedOnly(_Baseline):
         Names of the levels, least trusted first; needed when they do not sort that way and
         ``fidelity`` does not carry their order as that of `polyfid.stack_levels` does.
     fidelity_feature : int or str, optional
-        The column of X that holds the fidelity, instead of the argument of `fit`. It is not a
-        feature, and new rows may come with or without it.
+        The column of X that holds the fidelity; new rows may come with or without it.
 
     Attributes
     ----------
     estimator_ : classifier
         The fitted model of the top level.
-    classes_ : array
-        All classes in y, whatever their level.
-    levels_ : tuple
-        Names of the levels, least trusted first.
-    n_features_in_ : int
-        Number of features, without the fidelity.
-    feature_names_in_ : array
-        Their names, if X is a data frame.
+    classes_, levels_
+        All classes in y, whatever their level; names of the levels, least trusted first.
+    n_features_in_, feature_names_in_
+        Number and names of the features, without the fidelity.
 
     Notes
     -----
-    With ``sklearn.set_config(enable_metadata_routing=True)`` the fidelity reaches `fit` through
-    pipelines and searches without further requests:
-    ``cross_validate(make_pipeline(StandardScaler(), TrustedOnly()), X, y,
-    params={"fidelity": fidelity})``. Without it, ``cross_validate(TrustedOnly(), X, y,
-    params={"fidelity": fidelity})`` works too, and a step of a pipeline is named as in
-    ``params={"trustedonly__fidelity": fidelity}``. Either way, score trusted rows only, with
-    `polyfid.TrustedKFold`. Weights are routed to `fit` in the same way; with routing, scikit-learn
-    asks whether the scores shall be weighted:
-    ``TrustedOnly().set_score_request(sample_weight=True)``.
+    The fidelity reaches `fit` in ``cross_validate(TrustedOnly(), X, y, params={"fidelity": f})``,
+    through pipelines as ``params={"trustedonly__fidelity": f}`` or, with scikit-learn's metadata
+    routing, without further requests. Score trusted rows only, with `polyfid.TrustedKFold`. With
+    routing, ``set_score_request(sample_weight=True)`` lets weights count in scores too.
 
     Examples
     --------
     >>> import numpy as np
     >>> from polyfid import TrustedOnly
     >>> X = np.array([[0.0], [1.0], [2.0], [0.0], [1.0], [2.0]])
-    >>> y = [1, 1, 0, 0, 0, 1]
     >>> fidelity = ["crowd"] * 3 + ["expert"] * 3
-    >>> model = TrustedOnly().fit(X, y, fidelity=fidelity)
-    >>> model.predict([[-1.0], [3.0]])
+    >>> TrustedOnly().fit(X, [1, 1, 0, 0, 0, 1], fidelity=fidelity).predict([[-1.0], [3.0]])
     array([0, 1])
     """
 
@@ -247,25 +207,18 @@ class Pooled(_Baseline):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from polyfid import Pooled
-    >>> X = np.array([[0.0], [1.0], [2.0], [0.0], [2.0]])
-    >>> y = ["no", "no", "yes", "no", "yes"]
-    >>> model = Pooled().fit(X, y, fidelity=[0, 0, 0, 1, 1])
-    >>> model.predict([[-1.0], [3.0]]).tolist()
-    ['no', 'yes']
+    >>> X = [[0.0], [1.0], [2.0], [0.0], [2.0]]
+    >>> Pooled().fit(X, [0, 0, 1, 0, 1], fidelity=[0, 0, 0, 1, 1]).predict([[-1.0], [3.0]])
+    array([0, 1])
     """
-
-    def _fit_levels(self, X: Any, y: NDArray[Any], level: Indices, weight: Array | None) -> Any:
-        return self._train(X, y, weight, np.arange(len(y)))
 
 
 class Stacked(_Baseline):
     """A chain of classifiers, one per level: the input of each is X and the prediction of the last.
 
-    The model of a level is trained on the rows of that level. Its probabilities (of the second
-    class if it has two, else of all) are further features of the next level's model, named
-    ``proba_<level>_<class>`` where X is a data frame.
+    The probabilities that the model of a level gives (of the second class if it has two, else of
+    all) are features of the next level's model, ``proba_<level>_<class>`` in a data frame.
 
     Parameters
     ----------
@@ -273,18 +226,14 @@ class Stacked(_Baseline):
         As in `TrustedOnly`; so is how the fidelity is passed. The estimator needs
         `predict_proba`; it is cloned for each level.
     cv : int or None, default=5
-        A point with labels at two levels would show the upper model a prediction of the lower one
-        on its own training row. For such rows the prediction comes from a model trained on other
-        points, with ``cv`` folds. None: always from the model of all the level's rows.
+        Folds for points that have labels at two levels: the lower level's prediction of such a
+        point comes from a model trained on other points. None: from that of all rows.
 
     Attributes
     ----------
-    estimator_ : classifier
-        The fitted model of the top level.
     lower_estimators_ : list
-        The fitted models below it, least trusted first, of the levels that have rows.
-    classes_, levels_, n_features_in_, feature_names_in_
-        As in `TrustedOnly`.
+        The fitted models below the top level, least trusted first, of the levels that have rows.
+        The other attributes are those of `TrustedOnly`.
 
     Examples
     --------
@@ -294,10 +243,8 @@ class Stacked(_Baseline):
     >>> cheap, trusted = X[:, 0] > 0.6, X[::4, 0] > 0.5
     >>> X, y = np.concatenate([X, X[::4]]), np.concatenate([cheap, trusted])
     >>> model = Stacked().fit(X, y, fidelity=[0] * 20 + [1] * 5)
-    >>> model.predict([[0.1], [0.9]])
-    array([False,  True])
-    >>> len(model.lower_estimators_), model.estimator_.n_features_in_
-    (1, 2)
+    >>> model.predict([[0.1], [0.9]]), model.estimator_.n_features_in_
+    (array([False,  True]), 2)
     """
 
     def __init__(
@@ -316,7 +263,7 @@ class Stacked(_Baseline):
         *lower, top = np.unique(level)
         if lower:
             self._check_chain()
-            points = point_ids(X)
+            points = inputs.point_ids(X)
         features = X
         for t in lower:
             here, above = np.flatnonzero(level == t), np.flatnonzero(level > t)
@@ -334,10 +281,7 @@ class Stacked(_Baseline):
     def _check_chain(self) -> None:
         cv = self.cv
         if cv is not None and (not isinstance(cv, int | np.integer) or cv < 2):
-            raise ValueError(
-                f"cv must be a number of folds from 2, or None for no folds; got {cv!r}. Pass 5 if "
-                "in doubt"
-            )
+            raise ValueError(f"cv must be a number of folds from 2, or None for none; got {cv!r}")
         if not hasattr(self._template(), "predict_proba"):
             raise ValueError(
                 "estimator must have predict_proba, which Stacked turns into features; "
@@ -348,13 +292,12 @@ class Stacked(_Baseline):
         self, points: Indices, here: Indices, above: Indices
     ) -> Iterable[tuple[Indices, Indices]]:
         """Rows of a level to train on, and rows above it that repeat points left out of those."""
-        n_points = len(np.unique(points[here]))
-        if self.cv is None or n_points < 2:
+        groups = points[here]  # a fold has whole points: one may have several labels at a level
+        n_folds = min(self.cv or 1, len(np.unique(groups)))
+        if n_folds < 2:
             return
-        # A fold has whole points: a point may have several labels at one level.
-        folds = GroupKFold(min(self.cv, n_points)).split(here, groups=points[here])
-        for train, held_out in folds:
-            repeats = above[np.isin(points[above], points[here[held_out]])]
+        for train, held_out in GroupKFold(n_folds).split(here, groups=groups):
+            repeats = above[np.isin(points[above], groups[held_out])]
             if len(repeats):
                 yield here[train], repeats
 
@@ -372,20 +315,16 @@ def _routing() -> bool:
 
 def _weight_arguments(model: Any, weight: Array) -> dict[str, Array]:
     """The arguments of `fit` that pass the weights of the rows."""
-    taker = model
     if isinstance(model, Pipeline) and not _routing():
         # To all steps, so that a weight of two counts as two rows for the scaler too.
         steps = [name for name, step in model.steps if has_fit_parameter(step, "sample_weight")]
-        last, taker = model.steps[-1]
-        if last in steps:
+        name, model = model.steps[-1]
+        if name in steps:
             return {f"{name}__sample_weight": weight for name in steps}
-    else:
-        # Pipelines and searches take any argument and pass it on.
-        kinds = {p.kind for p in inspect.signature(model.fit).parameters.values()}
-        if has_fit_parameter(model, "sample_weight") or inspect.Parameter.VAR_KEYWORD in kinds:
-            return {"sample_weight": weight}
+    elif any(has_fit_parameter(model, name) for name in ("sample_weight", "params")):
+        return {"sample_weight": weight}  # params: those that pass arguments on
     raise ValueError(
-        f"sample_weight was passed, and the fit of {type(taker).__name__} does not take it; leave "
+        f"sample_weight was passed, and the fit of {type(model).__name__} does not take it; leave "
         "it out, or use an estimator that does"
     )
 
@@ -402,8 +341,7 @@ def _append(X: Any, proba: Array, level: Any, classes: NDArray[Any]) -> Any:
     if len(classes) == 2:  # the first column is one minus the second
         proba, classes = proba[:, 1:], classes[1:]
     if hasattr(X, "tocsr"):
-        blocks: list[Any] = [X, proba]
-        return sparse.hstack(blocks, format="csr")
+        return sparse.hstack([X, sparse.csr_array(proba)], format="csr")
     columns = getattr(X, "columns", None)
     if columns is None or not all(isinstance(name, str) for name in columns):
         return np.hstack([np.asarray(X), proba])

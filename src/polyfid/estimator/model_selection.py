@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -27,15 +28,12 @@ class _TrustedSplitter(BaseCrossValidator):
     levels: Iterable[Any] | None
     stratify: bool
     drop_repeats: bool
+    _least_rows = 2  # at the top level
 
     def _check_n_splits(self, least: int) -> None:
         n = self.n_splits
         if not isinstance(n, int | np.integer) or n < least:
             raise ValueError(f"n_splits must be an integer from {least}, got {n!r}")
-
-    def _least_rows(self) -> int:
-        """The number of trusted rows that a split needs."""
-        return 2
 
     def _split_trusted(self, n: int, classes: Indices | None) -> Iterable[tuple[Indices, Indices]]:
         """Training and test rows among ``n`` trusted ones, whose classes are given to stratify."""
@@ -65,17 +63,15 @@ class _TrustedSplitter(BaseCrossValidator):
         """
         n = X.shape[0] if hasattr(X, "shape") else len(X)
         names, level = read_levels(self.levels, self._chosen_fidelity(groups, fidelity), n)
-        cheap, trusted = (np.flatnonzero((level == len(names) - 1) == top) for top in (False, True))
-        if len(trusted) < self._least_rows():
+        at_top = level == len(names) - 1
+        cheap, trusted = np.flatnonzero(~at_top), np.flatnonzero(at_top)
+        if len(trusted) < self._least_rows:
             raise ValueError(
                 f"{type(self).__name__} with n_splits={self.n_splits} needs at least "
-                f"{self._least_rows()} rows at the top level {names[-1]!r}, got {len(trusted)} "
-                f"(the levels, least trusted first, are {list(names)}); label more rows, pass a "
-                "smaller n_splits, or correct the order with levels="
+                f"{self._least_rows} rows at the top level {names[-1]!r}, got {len(trusted)} "
+                f"(levels: {list(names)}); label more rows, or correct the order with levels="
             )
-        classes = None
-        if self.stratify and y is not None:
-            classes = _read_classes(y, n)[trusted]
+        classes = _read_classes(y, n)[trusted] if self.stratify and y is not None else None
         points = point_ids(X) if self.drop_repeats else None
         for keep, test in self._split_trusted(len(trusted), classes):
             train, test = np.union1d(cheap, trusted[keep]), trusted[test]
@@ -90,18 +86,18 @@ class _TrustedSplitter(BaseCrossValidator):
         return int(self.n_splits)
 
     def _chosen_fidelity(self, groups: Any, fidelity: Any) -> Any:
-        if groups is not None and fidelity is not None:
+        given = [f for f in (groups, fidelity) if f is not None] or [self.fidelity]
+        if len(given) > 1:
             raise ValueError(
                 "groups and fidelity were both passed, and each is the level of the rows; pass one"
             )
-        for given in (fidelity, groups, self.fidelity):
-            if given is not None:
-                return given
-        raise ValueError(
-            f"{type(self).__name__} needs the level of each row: pass it to the constructor as "
-            "fidelity=, or to split as groups= (cross_validate and searches: groups=, or "
-            'params={"fidelity": ...} with metadata routing)'
-        )
+        if given[0] is None:
+            raise ValueError(
+                f"{type(self).__name__} needs the level of each row: pass it to the constructor as "
+                "fidelity=, or to split as groups= (cross_validate and searches: groups=, or "
+                'params={"fidelity": ...} with metadata routing)'
+            )
+        return given[0]
 
 
 def _read_classes(y: ArrayLike, n: int) -> Indices:
@@ -125,31 +121,26 @@ class TrustedKFold(_TrustedSplitter):
         Names of the levels, least trusted first; needed when they do not sort that way and
         ``fidelity`` does not carry their order as that of `polyfid.stack_levels` does.
     stratify : bool, default=True
-        Spread each class over the folds as evenly as its number of trusted rows allows. A class
-        with fewer rows than folds is missing from some of them.
+        Spread each class over the folds as evenly as its number of trusted rows allows.
     shuffle : bool, default=False
         Shuffle the trusted rows first.
     drop_repeats : bool, default=False
-        Leave out of the training set, at every level, the rows with the features of a test row.
-        The score is then that of new points, which have no cheap label either. X must not hold the
-        fidelity as a column.
+        Leave out of the training set, at every level, the rows with the features of a test row,
+        for the score of points without cheap labels. X must not hold the fidelity as a column.
     random_state : int, RandomState or None, default=None
         For ``shuffle=True``.
 
     Notes
     -----
-    With ``sklearn.set_config(enable_metadata_routing=True)`` one argument serves both the model
-    and the splitter: ``cross_validate(model, X, y, cv=TrustedKFold(), params={"fidelity": f})``.
-    Without it: ``cross_validate(model, X, y, cv=TrustedKFold(fidelity=f),
-    params={"fidelity": f})``, or ``groups=f`` instead of the constructor's argument.
+    ``cross_validate(model, X, y, cv=TrustedKFold(fidelity=f), params={"fidelity": f})``; with
+    scikit-learn's metadata routing the constructor's argument can be left out.
 
     Examples
     --------
     >>> import numpy as np
     >>> from polyfid import TrustedKFold
     >>> X, y = np.zeros((6, 1)), [0, 1, 0, 1, 0, 1]
-    >>> fidelity = ["crowd", "crowd", "expert", "expert", "expert", "expert"]
-    >>> for train, test in TrustedKFold(2).split(X, y, groups=fidelity):
+    >>> for train, test in TrustedKFold(2).split(X, y, fidelity=[0, 0, 1, 1, 1, 1]):
     ...     print(train, test)
     [0 1 4 5] [2 3]
     [0 1 2 3] [4 5]
@@ -170,14 +161,9 @@ class TrustedKFold(_TrustedSplitter):
         self.fidelity, self.levels = fidelity, levels
         self.stratify, self.drop_repeats = stratify, drop_repeats
         self._check_n_splits(2)
+        self._least_rows = n_splits
         if random_state is not None and not shuffle:
-            raise ValueError(
-                f"random_state={random_state!r} has no effect with shuffle=False; pass "
-                "shuffle=True, or leave random_state out"
-            )
-
-    def _least_rows(self) -> int:
-        return self.n_splits
+            raise ValueError(f"random_state={random_state!r} has no effect with shuffle=False")
 
     def _split_trusted(self, n: int, classes: Indices | None) -> Iterable[tuple[Indices, Indices]]:
         order = np.arange(n)
@@ -207,18 +193,15 @@ class TrustedShuffleSplit(_TrustedSplitter):
     fidelity, levels, drop_repeats
         As in `TrustedKFold`; so is how the fidelity is passed.
     stratify : bool, default=True
-        Keep the proportions of the classes. Where that is impossible (a class with one trusted
-        row, fewer rows to test or train on than classes) classes are ignored.
+        Keep the proportions of the classes, if there are enough rows of each.
     random_state : int, RandomState or None, default=None
-        Seed of the draws.
 
     Examples
     --------
     >>> import numpy as np
     >>> from polyfid import TrustedShuffleSplit
-    >>> X, y = np.zeros((24, 1)), [0, 1] * 12
     >>> splitter = TrustedShuffleSplit(1, fidelity=[0] * 14 + [1] * 10, random_state=0)
-    >>> train, test = next(splitter.split(X, y))
+    >>> train, test = next(splitter.split(np.zeros((24, 1)), [0, 1] * 12))
     >>> len(train), len(test), test.min() >= 14
     (22, 2, np.True_)
     """
@@ -246,8 +229,6 @@ class TrustedShuffleSplit(_TrustedSplitter):
         options = {name: getattr(self, name) for name in names}
         rows = np.zeros((n, 1))
         if classes is not None:
-            try:
+            with suppress(ValueError):  # of few rows per class; wrong sizes fail below again
                 return list(StratifiedShuffleSplit(**options).split(rows, classes))
-            except ValueError:
-                pass  # a class with too few rows; sizes that are wrong by themselves fail below
         return ShuffleSplit(**options).split(rows)

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from polyfid.estimator.fitted import FittedModel
-from polyfid.estimator.inputs import FidelityColumn, FitInfo
+from polyfid.estimator.inputs import FitInfo
 from polyfid.estimator.parameters import read_options
 from polyfid.inference import SCHEMES
 from polyfid.learning.mixture import Member, Mixture
@@ -22,103 +21,92 @@ Estimator = TypeVar("Estimator")
 
 @dataclass(frozen=True)
 class ClassifierState:
-    """The values of a fitted classifier from which it can be rebuilt.
-
-    Attributes
-    ----------
-    parameters : dict
-        Of the estimator, by name.
-    classes, levels, annotators
-        As in the fitted attributes.
-    mixtures : list of Mixture
-        One, or one per class if there are more than two.
-    column : FidelityColumn or None
-        The column of X that holds the fidelity.
-    n_features : int
-    feature_names : array or None
-    counts : array of shape (n_levels, n_classes)
-        Number of rows per level and class.
-    notes : list of str
-        What is unusual about the rows.
-    plan : str
-        Exact or sparse, and why.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from polyfid import MultiFidelityClassifier
-    >>> from polyfid.kernels import RBF
-    >>> X = np.linspace(-1, 1, 12)[:, None]
-    >>> state = MultiFidelityClassifier(1.0 * RBF()).fit(X, X[:, 0] > 0)._state()
-    >>> state.check()
-    >>> state.n_features, state.counts.tolist()
-    (1, [[6, 6]])
-    """
+    """The values from which a fitted classifier can be rebuilt: its parameters by name too."""
 
     parameters: dict[str, Any]
-    classes: NDArray[Any]
-    levels: tuple[Any, ...]
-    annotators: NDArray[Any] | None
-    mixtures: list[Mixture]
-    column: FidelityColumn | None
-    n_features: int
-    feature_names: NDArray[Any] | None
-    counts: NDArray[np.intp]
-    notes: list[str]
-    plan: str = ""
+    info: FitInfo
+    mixtures: tuple[Mixture, ...]
 
-    def about(self) -> dict[str, Any]:
-        """What the header of a file tells; figures are those of the structure of largest weight."""
-        fits = [mixture.best.fit for mixture in self.mixtures]
-        classes = self.classes.tolist()
 
-        def by_class(values: list[Any]) -> Any:
-            return values[0] if len(values) == 1 else dict(zip(classes, values, strict=True))
+def state_of(estimator: Any, model: FittedModel) -> ClassifierState:
+    """All that a file has to hold of an estimator with this model."""
+    cls = type(estimator)
+    if f"{cls.__module__}.{cls.__name__}" != "polyfid.estimator.classifier.MultiFidelityClassifier":
+        raise TypeError(
+            f"a model file holds a MultiFidelityClassifier, and {cls.__name__} may be "
+            "more than that; use joblib.dump"
+        )
+    parameters = estimator.get_params(deep=False)
+    if not _keeps_random_state(estimator):
+        parameters["random_state"] = None
+    if not isinstance(estimator.levels, list | tuple | None):
+        parameters["levels"] = model.info.levels  # what it held in the end
+    return ClassifierState(parameters, model.info, model.mixtures)
 
-        return {
-            "levels": self.levels,
-            "classes": classes,
-            "n_features": self.n_features,
-            "features": self.feature_names,
-            "rows": {
-                level: dict(zip(classes, row, strict=True))
-                for level, row in zip(self.levels, self.counts.tolist(), strict=True)
-            },
-            "structures": by_class([{m.name: m.weight for m in x.members} for x in self.mixtures]),
-            "hyper_parameters": by_class(
-                [dict(zip(f.theta_names, f.theta, strict=True)) for f in fits]
-            ),
-            "log_marginal_likelihood": by_class([f.log_evidence for f in fits]),
-        }
 
-    def check(self) -> None:
-        """Raise an error if the values do not fit each other.
+def about(estimator: Any, model: FittedModel) -> dict[str, Any]:
+    """What the header of a file tells; figures are those of the structure of largest weight."""
+    info, fits = model.info, model.fits
+    classes = info.classes.tolist()
 
-        Raises
-        ------
-        ValueError
-            Or an ArithmeticError, TypeError or LookupError if the prediction of one row fails.
-        """
-        n_levels, n_classes = len(self.levels), len(self.classes)
-        if not 1 <= n_levels <= MAX_LEVELS or not 1 <= self.n_features <= MAX_FEATURES:
-            raise ValueError(f"it has {n_levels} levels and {self.n_features} features")
-        if self.classes.ndim != 1 or n_classes < 2:
-            raise ValueError("there are fewer than two classes")
-        if len(set(self.levels)) < n_levels or len(set(self.classes.tolist())) < n_classes:
-            raise ValueError("two levels or two classes have the same name")
-        if self.counts.shape != (n_levels, n_classes):
-            raise ValueError(
-                f"counts of rows have shape {self.counts.shape}, not {(n_levels, n_classes)}"
-            )
-        if len(self.mixtures) != (1 if n_classes == 2 else n_classes):
-            raise ValueError(f"{n_classes} classes cannot have {len(self.mixtures)} models")
-        names = self.feature_names
-        if names is not None and names.shape != (self.n_features,):
-            raise ValueError(f"{self.n_features} features have names of shape {names.shape}")
-        if names is not None and not all(isinstance(name, str) for name in names):
-            raise TypeError("names of features must be strings")
-        for mixture in self.mixtures:
-            _check_mixture(mixture, self.n_features, n_levels)
+    def by_class(values: list[Any]) -> Any:
+        return values[0] if model.is_binary else dict(zip(classes, values, strict=True))
+
+    header = {
+        "levels": info.levels,
+        "classes": classes,
+        "n_features": info.n_features,
+        "features": info.feature_names,
+        "rows": {
+            level: dict(zip(classes, row, strict=True))
+            for level, row in zip(info.levels, info.counts.tolist(), strict=True)
+        },
+        "structures": by_class([{m.name: m.weight for m in x.members} for x in model.mixtures]),
+        "hyper_parameters": by_class(
+            [dict(zip(f.theta_names, f.theta, strict=True)) for f in fits]
+        ),
+        "log_marginal_likelihood": by_class([f.log_evidence for f in fits]),
+    }
+    if not _keeps_random_state(estimator):
+        kind = type(estimator.random_state).__name__
+        header["note"] = f"random_state was a {kind}, and is None in the file"
+    return header
+
+
+def _keeps_random_state(estimator: Any) -> bool:
+    return estimator.random_state is None or isinstance(estimator.random_state, int | np.integer)
+
+
+def restore(cls: type[Estimator], state: Any) -> tuple[Estimator, FittedModel]:
+    """An estimator with the parameters of a state, and its model, if they belong together."""
+    if not isinstance(state, ClassifierState):
+        raise TypeError(f"a classifier cannot be made of a {type(state).__name__}")
+    _check_info(state.info, len(state.mixtures))
+    for mixture in state.mixtures:
+        _check_mixture(mixture, state.info.n_features, len(state.info.levels))
+    estimator = cls(**state.parameters)
+    options = read_options(estimator, state.info.levels, len(state.info.classes))
+    return estimator, FittedModel(state.info, options, state.mixtures)
+
+
+def _check_info(info: FitInfo, n_models: int) -> None:
+    """Raise ValueError or TypeError where numbers and names of rows contradict each other."""
+    n_levels, n_classes, n_features = len(info.levels), len(info.classes), info.n_features
+    if not 1 <= n_levels <= MAX_LEVELS or not 1 <= n_features <= MAX_FEATURES:
+        raise ValueError(f"it has {n_levels} levels and {n_features} features")
+    if info.classes.ndim != 1 or n_classes < 2:
+        raise ValueError("there are fewer than two classes")
+    if len(set(info.levels)) < n_levels or len(set(info.classes.tolist())) < n_classes:
+        raise ValueError("two levels or two classes have the same name")
+    if info.counts.shape != (n_levels, n_classes):
+        raise ValueError(f"counts have shape {info.counts.shape}, not {(n_levels, n_classes)}")
+    if n_models != (1 if n_classes == 2 else n_classes):
+        raise ValueError(f"{n_classes} classes cannot have {n_models} models")
+    names = info.feature_names
+    if names is not None and names.shape != (n_features,):
+        raise ValueError(f"{n_features} features have names of shape {names.shape}")
+    if names is not None and not all(isinstance(name, str) for name in names):
+        raise TypeError("names of features must be strings")
 
 
 def _check_mixture(mixture: Mixture, n_features: int, n_levels: int) -> None:
@@ -155,69 +143,3 @@ def _check_member(member: Member, n_levels: int) -> None:
         raise ValueError(f"{len(fit.theta)} hyper-parameters have {len(fit.theta_names)} names")
     if fit.optimum is not None and not fit.optimum.climbs:
         raise ValueError("an optimum has no climb")
-
-
-def state_of(estimator: Any, model: FittedModel) -> ClassifierState:
-    """All that a file has to hold of an estimator with this model."""
-    cls = type(estimator)
-    if (cls.__module__, cls.__name__) != (
-        "polyfid.estimator.classifier",
-        "MultiFidelityClassifier",
-    ):
-        raise TypeError(
-            f"a model file holds a MultiFidelityClassifier, and {cls.__name__} may be "
-            "more than that; use joblib.dump"
-        )
-    info = model.info
-    parameters = estimator.get_params(deep=False)
-    if not _keeps_random_state(estimator):
-        parameters["random_state"] = None
-    if not isinstance(estimator.levels, list | tuple | None):
-        parameters["levels"] = info.levels  # what it held in the end
-    return ClassifierState(
-        parameters,
-        info.classes,
-        info.levels,
-        info.annotators,
-        list(model.mixtures),
-        info.column,
-        info.n_features,
-        info.feature_names,
-        info.counts,
-        list(info.notes),
-        info.plan,
-    )
-
-
-def about(estimator: Any, model: FittedModel) -> dict[str, Any]:
-    """What the header of a file says about the model."""
-    header = state_of(estimator, model).about()
-    if not _keeps_random_state(estimator):
-        kind = type(estimator.random_state).__name__
-        header["note"] = f"random_state was a {kind}, and is None in the file"
-    return header
-
-
-def restore(cls: type[Estimator], state: Any) -> tuple[Estimator, FittedModel]:
-    """An estimator with the parameters of a state, and its model, if its parts belong together."""
-    if not isinstance(state, ClassifierState):
-        raise TypeError(f"a classifier cannot be made of a {type(state).__name__}")
-    state.check()
-    estimator = cls(**state.parameters)
-    info = FitInfo(
-        state.classes,
-        state.levels,
-        state.annotators,
-        state.counts,
-        state.n_features,
-        state.feature_names,
-        state.column,
-        state.plan,
-        tuple(state.notes),
-    )
-    options = read_options(estimator, state.levels, len(state.classes))
-    return estimator, FittedModel(info, options, tuple(state.mixtures))
-
-
-def _keeps_random_state(estimator: Any) -> bool:
-    return estimator.random_state is None or isinstance(estimator.random_state, int | np.integer)

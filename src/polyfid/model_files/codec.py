@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polyfid.model_files.container import DTYPE, stored_dtype
 from polyfid.model_files.registry import fields_of, make_instance, name_of
 
 #: Values are nested no deeper than this; it allows for a sum of as many kernels.
@@ -21,7 +20,6 @@ MAX_DEPTH = 100
 #: Bytes of arrays that even a small file may refer to more than once.
 MAX_REPEATED = 64 << 20
 _NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
-_DATES = "mM"
 
 
 class Encoder:
@@ -51,7 +49,7 @@ class Encoder:
                 return self._fields(value, path, depth)
             return {"$dict": [self._items(pair, path, depth) for pair in value.items()]}
         if isinstance(value, np.generic):
-            return {"$scalar": [self._dtype(value.dtype, path), self.encode(_plain(value), path)]}
+            return {"$scalar": self._array(np.asarray(value), path, depth)}
         if type(value) is np.ndarray:
             return self._array(value, path, depth)
         name = name_of(type(value))
@@ -70,39 +68,22 @@ class Encoder:
     def _items(self, values: Iterable[Any], path: str, depth: int) -> list[Any]:
         return [self.encode(v, f"{path}[{i}]", depth + 1) for i, v in enumerate(values)]
 
-    def _dtype(self, dtype: np.dtype[Any], path: str) -> str:
-        try:
-            return stored_dtype(dtype)
-        except TypeError as error:
-            raise TypeError(f"{path or 'it'} cannot be saved: {error}") from None
-
     def _array(self, value: NDArray[Any], path: str, depth: int) -> Any:
         if value.dtype.kind == "O":
             items = self._items(value.ravel().tolist(), path, depth)
             return {"$items": [list(value.shape), items]}
         if id(value) not in self._places:
-            self._dtype(value.dtype, path)
             self._places[id(value)] = len(self.arrays)
             self.arrays.append((path, value))
         return {"$array": self._places[id(value)]}
 
 
-def _plain(value: np.generic) -> Any:
-    """A scalar of numpy as one of Python; dates as the integers that they are made of."""
-    if value.dtype.kind in _DATES:
-        return int(np.asarray(value).view(np.int64))
-    return bytes(value) if isinstance(value, np.bytes_) else value.item()
-
-
 class Decoder:
-    """Turns JSON into values again.
-
-    Registered classes may copy an array each time that the file refers to it. Repeated references
-    are therefore limited to as many bytes as all arrays have, and some more for small files.
-    """
+    """Turns JSON into values again."""
 
     def __init__(self, arrays: Sequence[NDArray[Any]]) -> None:
         self._arrays = arrays
+        # Classes may copy an array each time that the file refers to it: few repeats are allowed.
         self._used: set[int] = set()
         self._allowance = sum(a.nbytes for a in arrays) + MAX_REPEATED
         self._tags: dict[str, Callable[[Any, int], Any]] = {
@@ -137,16 +118,10 @@ class Decoder:
         return [self.decode(item, depth + 1) for item in items]
 
     def _scalar(self, content: Any, depth: int) -> Any:
-        name, value = self._list(content, depth)
-        if not isinstance(name, str) or not DTYPE.fullmatch(name):
-            raise TypeError("it holds a number of an unknown type")
-        dtype = np.dtype(name).newbyteorder("=")
-        types = {"b": bool, "f": float, "U": str, "S": bytes}
-        if type(value) is not types.get(dtype.kind, int):
-            raise TypeError(f"it holds a {type(value).__name__} as a number of type {name}")
-        if dtype.kind in _DATES:
-            return np.array(value, dtype=np.int64).view(dtype)[()]
-        return dtype.type(value)
+        array = self.decode(content, depth + 1)
+        if not isinstance(array, np.ndarray) or array.ndim:
+            raise TypeError("it holds a scalar that is not one")
+        return array[()]
 
     def _array(self, index: Any, depth: int) -> NDArray[Any]:
         if type(index) is not int or not 0 <= index < len(self._arrays):

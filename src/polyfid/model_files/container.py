@@ -44,52 +44,27 @@ _MAX_DIRECTORY = 16 << 20
 _END = struct.Struct("<4s4H2IH")  # the last record of a zip
 _LOCATOR = 20  # bytes of a record in front of it, in archives of more than 2 GB
 _ENCRYPTED = 0x41
-_CHUNK = 1 << 24
+#: The largest number that is a boolean, and a character, read as a type of unsigned integers.
+_LARGEST = {"b": {"u1": 1}, "U": {"<u4": 0x10FFFF}}
 _DAMAGED = "was damaged or altered after it was saved ({error}); copy it or save it again"
 _CUT = "is truncated, or something was appended to it; copy it or save it again"
 
 
 class ModelFileError(ValueError):
-    r"""A file that is not a model that this version of polyfid can read.
+    """A file that is not a model that this version of polyfid can read.
 
     It may be another kind of file, truncated, altered, of another schema, or made to do harm.
-
-    Examples
-    --------
-    >>> import tempfile, pathlib
-    >>> from polyfid.model_files import ModelFileError, inspect
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = pathlib.Path(folder, "table.csv")
-    ...     _ = path.write_text("x,y\n" + "1,2\n" * 100)
-    ...     try:
-    ...         inspect(path)
-    ...     except ModelFileError as error:
-    ...         print(str(error).replace(str(path), path.name))
-    table.csv is not a polyfid model: it does not begin like one
     """
 
 
 @contextmanager
 def refusing(path: PathLike, reason: str = "does not describe a model: {error}") -> Iterator[None]:
-    """A context in which errors caused by the contents of a file become `ModelFileError`.
-
-    Lack of memory and errors of the operating system stay as they are.
-    """
+    """A context in which errors caused by the contents of a file become `ModelFileError`."""
     try:
         yield
-    except ModelFileError:
+    except (MemoryError, ModelFileError, OSError, Warning):
         raise
-    except (
-        ArithmeticError,
-        AttributeError,
-        EOFError,
-        LookupError,
-        RuntimeError,
-        TypeError,
-        ValueError,
-        struct.error,
-        zipfile.BadZipFile,
-    ) as error:
+    except Exception as error:
         raise ModelFileError(f"{os.fspath(path)} {reason.format(error=error)}") from error
 
 
@@ -101,9 +76,6 @@ def is_model(path: PathLike) -> bool:
 
 def _begins_like_model(start: bytes) -> bool:
     return start[:4] == b"PK\x03\x04" and start[30:].startswith(_HEADER.encode())
-
-
-# ---------------------------------------------------------------------- arrays
 
 
 @dataclass(frozen=True)
@@ -118,8 +90,13 @@ class ArrayEntry:
     @classmethod
     def of(cls, name: str, array: NDArray[Any]) -> ArrayEntry:
         """The entry of an array. Its order in memory is kept, as products round by it."""
+        dtype = array.dtype.newbyteorder("<").str
+        if dtype in ("<U0", "|S0"):  # which numpy itself widens
+            dtype = f"{dtype[:2]}1"
+        if not DTYPE.fullmatch(dtype):
+            raise TypeError(f"{name} has the type {array.dtype}, which a model file cannot hold")
         fortran = array.flags.f_contiguous and not array.flags.c_contiguous
-        return cls(name, stored_dtype(array.dtype), array.shape, "F" if fortran else "C")
+        return cls(name, dtype, array.shape, "F" if fortran else "C")
 
     @classmethod
     def from_json(cls, given: Any) -> ArrayEntry:
@@ -154,27 +131,8 @@ class ArrayEntry:
         return [self.npy_header, _bytes_of(np.ascontiguousarray(array, dtype=self.dtype))]
 
 
-def stored_dtype(dtype: np.dtype[Any]) -> str:
-    """The name of a type in a file: TypeError if a file cannot hold it, such as objects."""
-    name = dtype.newbyteorder("<").str
-    if name in ("<U0", "|S0"):  # which numpy itself widens
-        name = f"{name[:2]}1"
-    if not DTYPE.fullmatch(name):
-        raise TypeError(f"values of type {dtype} cannot be in a model file")
-    return name
-
-
 def _bytes_of(array: NDArray[Any]) -> memoryview:
-    return array.reshape(-1).view(np.uint8).data if array.size else memoryview(b"")
-
-
-def _check_contents(array: NDArray[Any]) -> None:
-    """Refuse bytes that are not values of the array's type."""
-    if array.dtype.kind == "b" and array.view(np.uint8).max(initial=0) > 1:
-        raise ValueError("an array of booleans holds other values")
-    codes = array.tobytes() if array.dtype.kind == "U" else b""
-    if np.frombuffer(codes, dtype="<u4").max(initial=0) > 0x10FFFF:
-        raise ValueError("an array of strings holds numbers that are not characters")
+    return array.reshape(-1).view(np.uint8).data
 
 
 # --------------------------------------------------------------------- writing
@@ -222,63 +180,68 @@ def _npy_name(place: int) -> str:
 
 def read_header(path: PathLike) -> dict[str, Any]:
     """The header of a file, whose table of arrays is that of the file; no array is read."""
-    with _opened(path) as (archive, members):
-        return _read_header(archive, members, path)
+    with _opened(path) as (_, header, _):
+        return header
 
 
 def read_file(path: PathLike) -> tuple[dict[str, Any], list[NDArray[Any]]]:
     """The header and the arrays of a file."""
-    with _opened(path) as (archive, members):
-        header = _read_header(archive, members, path)
+    with _opened(path) as (archive, header, entries):
         digest, arrays = hashlib.sha256(), []
-        for row, member in zip(header["arrays"], members[1:], strict=True):
+        for entry, member in zip(entries, archive.infolist()[1:], strict=True):
             with archive.open(member) as file:
-                arrays.append(_read_array(file, ArrayEntry.from_json(row), digest))
+                arrays.append(_read_array(file, entry, digest))
         if digest.hexdigest() != header["sha256"]:
             raise ValueError("the SHA-256 of its arrays is another one")
     return header, arrays
 
 
 @contextmanager
-def _opened(path: PathLike) -> Iterator[tuple[zipfile.ZipFile, list[zipfile.ZipInfo]]]:
-    """The archive and its members, none of which is larger than the file has room for."""
+def _opened(
+    path: PathLike,
+) -> Iterator[tuple[zipfile.ZipFile, dict[str, Any], list[ArrayEntry]]]:
+    """The archive, its header and the entries of its arrays, which fit into the file."""
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
-        _check_start(file.read(64), path)
-        _check_end(file, size, path)
+        with refusing(path, "{error}"):
+            _check_ends(file, size)
         with refusing(path, _DAMAGED), zipfile.ZipFile(file) as archive:
             members = archive.infolist()
             _check_members(members, size)
-            yield archive, members
+            text = archive.read(members[0])
+            with refusing(path, "{error}"):
+                header = _parse_header(text)
+            entries = [ArrayEntry.from_json(row) for row in header["arrays"]]
+            sizes = [len(entry.npy_header) + entry.nbytes for entry in entries]
+            if sizes != [member.file_size for member in members[1:]]:
+                raise ValueError("its arrays are not of the sizes that its header declares")
+            yield archive, header, entries
 
 
-def _check_start(start: bytes, path: PathLike) -> None:
+def _check_ends(file: BinaryIO, size: int) -> None:
+    """Refuse a file that does not begin and end as a model, or has too large a directory."""
+    start = file.read(64)
     if start.startswith(_SCHEMA_1):
-        raise ModelFileError(
-            f"{os.fspath(path)} has schema 1, which polyfid {__version__} does not read (it reads "
-            f"schema {SCHEMA}); fit the model again and save it, or load it with the version of "
-            "polyfid that saved it"
+        raise ValueError(
+            f"has schema 1, and polyfid {__version__} reads schema {SCHEMA}; fit the model again "
+            "and save it, or load it with the version that saved it"
         )
     if not _begins_like_model(start):
         what = "it does not begin like one" if start else "it is empty"
-        raise ModelFileError(f"{os.fspath(path)} is not a polyfid model: {what}")
-
-
-def _check_end(file: BinaryIO, size: int, path: PathLike) -> None:
-    """Refuse a file without the end of a zip, or with a directory too large to read."""
+        raise ValueError(f"is not a polyfid model: {what}")
     file.seek(max(0, size - _END.size - _LOCATOR))
     tail = file.read()
     if len(tail) < _END.size + _LOCATOR:
-        raise ModelFileError(f"{os.fspath(path)} {_CUT}")
-    mark, *_, length, start, comment = _END.unpack(tail[_LOCATOR:])
+        raise ValueError(_CUT)
+    mark, *_, length, offset, comment = _END.unpack(tail[_LOCATOR:])
     if tail.startswith(b"PK\x06\x07"):
         whole = size > zipfile.ZIP64_LIMIT
     else:
-        whole = start + length + _END.size == size
+        whole = offset + length + _END.size == size
     if mark != b"PK\x05\x06" or comment or not whole:
-        raise ModelFileError(f"{os.fspath(path)} {_CUT}")
+        raise ValueError(_CUT)
     if length > _MAX_DIRECTORY:
-        raise ModelFileError(f"{os.fspath(path)} declares more arrays than a model can have")
+        raise ValueError("declares more arrays than a model can have")
 
 
 def _check_members(members: list[zipfile.ZipInfo], size: int) -> None:
@@ -300,35 +263,28 @@ def _check_members(members: list[zipfile.ZipInfo], size: int) -> None:
         end = member.header_offset + member.file_size
     if end > size:
         raise ValueError(f"its members would need {end} bytes, and it has {size}")
-
-
-def _read_header(
-    archive: zipfile.ZipFile, members: list[zipfile.ZipInfo], path: PathLike
-) -> dict[str, Any]:
     if members[0].file_size > MAX_HEADER:
         raise ValueError(f"its header has {members[0].file_size} bytes, more than {MAX_HEADER}")
-    text = archive.read(members[0])
-    with refusing(path, "has a header that cannot be read: {error}"):
+
+
+def _parse_header(text: bytes) -> dict[str, Any]:
+    """The header that JSON stands for; the error messages go on from the name of the file."""
+    try:
         header = json.loads(text.decode("ascii"), parse_constant=_refuse_constant)
+    except (RecursionError, ValueError) as error:
+        raise ValueError(f"has a header that cannot be read: {error}") from error
     if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise ModelFileError(
-            f"{os.fspath(path)} is not a polyfid model: its header is something else"
-        )
+        raise ValueError("is not a polyfid model: its header is something else")
     schema = header.get("schema")
     if type(schema) is int and schema > SCHEMA:
-        raise ModelFileError(
-            f"{os.fspath(path)} was written by {str(header.get('created_by'))[:60]} with schema "
-            f"{schema}, and this is polyfid {__version__}, which reads schema {SCHEMA}; update "
-            "polyfid"
+        raise ValueError(
+            f"was written by {str(header.get('created_by'))[:60]} with schema {schema}, and this "
+            f"is polyfid {__version__}, which reads schema {SCHEMA}; update polyfid"
         )
     types = {"schema": int, "kind": str, "sha256": str, "arrays": list}
     wrong = [key for key, cls in types.items() if type(header.get(key)) is not cls]
     if schema != SCHEMA or wrong or "state" not in header:
-        raise ValueError("its header lacks what every header has")
-    entries = [ArrayEntry.from_json(row) for row in header["arrays"]]
-    sizes = [len(entry.npy_header) + entry.nbytes for entry in entries]
-    if sizes != [member.file_size for member in members[1:]]:
-        raise ValueError("its arrays are not of the sizes that its header declares")
+        raise ValueError("was damaged or altered: its header lacks what every header has")
     return header
 
 
@@ -343,10 +299,10 @@ def _read_array(file: Any, entry: ArrayEntry, digest: Any) -> NDArray[Any]:
     shape = entry.shape[::-1] if entry.order == "F" else entry.shape
     array = np.empty(shape, dtype=entry.dtype)
     view = _bytes_of(array)
-    for start in range(0, len(view), _CHUNK):
-        chunk = file.read(min(_CHUNK, len(view) - start))
-        view[start : start + len(chunk)] = chunk
-        digest.update(chunk)
-    _check_contents(array)
+    view[:] = file.read(len(view))
+    digest.update(view)
+    for code, largest in _LARGEST.get(array.dtype.kind, {}).items():
+        if np.frombuffer(view, code).max(initial=0) > largest:
+            raise ValueError(f"the array {entry.name[:60]!r} has bytes that are no {entry.dtype}")
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
     return array.T if entry.order == "F" else array

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import numbers
+import reprlib
 import types
 import typing
 from collections.abc import Mapping
@@ -16,6 +18,10 @@ import numpy as np
 Fields = dict[str, Any]
 Registered = TypeVar("Registered", bound=type)
 
+_SKLEARN_KERNELS = (
+    *("ConstantKernel", "DotProduct", "ExpSineSquared", "Exponentiation", "Matern"),
+    *("PairwiseKernel", "Product", "RBF", "RationalQuadratic", "Sum", "WhiteKernel"),
+)
 #: The name in files, which must never change, and the module and class, which may.
 CLASSES = {
     # kernels
@@ -32,17 +38,7 @@ CLASSES = {
     "Product": "polyfid.kernels.combine:Product",
     # kernels of scikit-learn, and what makes one of them a kernel of polyfid
     "SklearnKernel": "polyfid.kernels.sklearn:SklearnKernel",
-    "sklearn.ConstantKernel": "sklearn.gaussian_process.kernels:ConstantKernel",
-    "sklearn.DotProduct": "sklearn.gaussian_process.kernels:DotProduct",
-    "sklearn.ExpSineSquared": "sklearn.gaussian_process.kernels:ExpSineSquared",
-    "sklearn.Exponentiation": "sklearn.gaussian_process.kernels:Exponentiation",
-    "sklearn.Matern": "sklearn.gaussian_process.kernels:Matern",
-    "sklearn.PairwiseKernel": "sklearn.gaussian_process.kernels:PairwiseKernel",
-    "sklearn.Product": "sklearn.gaussian_process.kernels:Product",
-    "sklearn.RBF": "sklearn.gaussian_process.kernels:RBF",
-    "sklearn.RationalQuadratic": "sklearn.gaussian_process.kernels:RationalQuadratic",
-    "sklearn.Sum": "sklearn.gaussian_process.kernels:Sum",
-    "sklearn.WhiteKernel": "sklearn.gaussian_process.kernels:WhiteKernel",
+    **{f"sklearn.{name}": f"sklearn.gaussian_process.kernels:{name}" for name in _SKLEARN_KERNELS},
     # the model
     "AsGiven": "polyfid.model.features:AsGiven",
     "Coded": "polyfid.model.features:Coded",
@@ -73,6 +69,7 @@ CLASSES = {
     "Mixture": "polyfid.learning.mixture:Mixture",
     # the estimator and tables
     "FidelityColumn": "polyfid.estimator.inputs:FidelityColumn",
+    "FitInfo": "polyfid.estimator.inputs:FitInfo",
     "ClassifierState": "polyfid.estimator.state:ClassifierState",
     "Column": "polyfid.tables.column:ColumnEncoding",
     "Roles": "polyfid.tables.roles:Roles",
@@ -98,10 +95,6 @@ def register(cls: Registered) -> Registered:
     cls : type
         A frozen dataclass. Its fields hold None, booleans, numbers, strings, bytes, lists, tuples,
         dicts, arrays and instances of registered classes.
-
-    Returns
-    -------
-    cls
 
     Examples
     --------
@@ -145,8 +138,8 @@ def fields_of(value: Any) -> Fields:
     """What is stored of an instance of a registered class."""
     cls = type(value)
     if dataclasses.is_dataclass(cls):
-        fields = {field.name: getattr(value, field.name) for field in _init_fields(cls)}
-        _check_fields(cls, fields)
+        fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(cls) if f.init}
+        _check_types(cls, fields)
         return fields
     if hasattr(cls, "get_params"):  # a kernel of scikit-learn
         return dict(value.get_params(deep=False))
@@ -161,29 +154,12 @@ def make_instance(name: str, fields: Fields) -> Any:
             "polyfid, or import the module that registers the class"
         )
     cls: Any = _REGISTERED[name] if name in _REGISTERED else find(CLASSES[name])
-    if not dataclasses.is_dataclass(cls) and not hasattr(cls, "get_params"):
-        made = cls.__new__(cls)
-        made.__setstate__(fields)
-        return made
-    check = _check_fields if dataclasses.is_dataclass(cls) else _check_parameters
-    check(cls, fields)
-    return cls(**fields)
-
-
-def _check_parameters(cls: Any, given: Fields) -> None:
-    """Refuse what is not a parameter of a kernel of scikit-learn."""
-    if not set(given) <= set(inspect.signature(cls).parameters):
-        raise ValueError(f"scikit-learn's {cls.__name__} has other parameters")
-    # A metric that is not a string would be a function, which a file never holds.
-    if not isinstance(given.get("metric", ""), str):
-        raise TypeError(f"the metric of scikit-learn's {cls.__name__} must be a string")
-
-
-# ------------------------------------------------------------ types of fields
-
-
-def _init_fields(cls: Any) -> list[dataclasses.Field[Any]]:
-    return [field for field in dataclasses.fields(cls) if field.init]
+    if dataclasses.is_dataclass(cls) or hasattr(cls, "get_params"):
+        _check_types(cls, fields)
+        return cls(**fields)
+    made = cls.__new__(cls)
+    made.__setstate__(fields)
+    return made
 
 
 @cache
@@ -194,50 +170,21 @@ def _annotations(cls: type) -> dict[str, Any]:
         return {}
 
 
-def _check_fields(cls: Any, given: Fields) -> None:
-    """Refuse missing and unknown fields of a dataclass, and values of other types."""
-    fields = {field.name: field for field in _init_fields(cls)}
-    if unknown := sorted(set(given) - set(fields)):
-        raise ValueError(f"{cls.__name__} has no field {unknown[0][:60]!r}")
-    for name, field in fields.items():
-        if name not in given:
-            if field.default is field.default_factory is dataclasses.MISSING:
-                raise ValueError(f"{cls.__name__} lacks its field {name!r}")
-        elif not fits(given[name], _annotations(cls).get(name, Any)):
-            raise TypeError(
-                f"{cls.__name__}.{name} must be {field.type}, not {_short(given[name])}"
-            )
-
-
-def _short(value: Any) -> str:
-    if isinstance(value, np.ndarray):
-        return f"an array of {value.dtype} of shape {value.shape}"
-    shown = repr(value) if isinstance(value, int | float | str | None) else type(value).__name__
-    return shown if len(shown) < 60 else f"{shown[:60]}..."
-
-
-#: Types whose values may be other types' as well: an integer is a float, numpy's are Python's.
-_NUMBERS: dict[Any, tuple[type, ...]] = {
-    float: (float, int, np.floating, np.integer),
-    int: (int, np.integer),
-    bool: (bool, np.bool_),
-}
+def _check_types(cls: Any, fields: Fields) -> None:
+    for name, value in fields.items():
+        annotation = _annotations(cls).get(name, Any)
+        if not fits(value, annotation):
+            shown = inspect.formatannotation(annotation)
+            raise TypeError(f"{cls.__name__}.{name} must be {shown}, not {reprlib.repr(value)}")
 
 
 def fits(value: Any, annotation: Any) -> bool:
-    """Whether a value is of an annotated type, as far as the annotation says.
-
-    Examples
-    --------
-    >>> from polyfid.model_files.registry import fits
-    >>> fits((1.0, 2.0), tuple[float, ...]), fits((1.0, "2"), tuple[float, ...])
-    (True, False)
-    """
-    if annotation is None:
-        return value is None
-    if annotation in _NUMBERS:
-        boolean = isinstance(value, bool | np.bool_)
-        return isinstance(value, _NUMBERS[annotation]) and boolean == (annotation is bool)
+    """Whether a value is of an annotated type: an integer is a float, numpy's are Python's."""
+    if annotation in (float, int):
+        number = numbers.Real if annotation is float else numbers.Integral
+        return isinstance(value, number) and not isinstance(value, bool)
+    if annotation is bool:
+        return isinstance(value, bool | np.bool_)
     origin, args = typing.get_origin(annotation), typing.get_args(annotation)
     if origin in (typing.Union, types.UnionType):
         return any(fits(value, arg) for arg in args)
