@@ -150,7 +150,7 @@ def test_missing_cells_are_named(write):
     ("change", "words"),
     [
         ({"x": [1.0, None, 2.0]}, r"^data frame, row 2, column 'x': the cell is empty"),
-        ({"x": [1.0, np.inf, 2.0]}, r"row 2, column 'x': inf is not finite"),
+        ({"x": [1.0, np.inf, 2.0]}, r"row 2, column 'x': 'inf' is not finite"),
         ({"x": ["1", "2", "abc"]}, r"^data frame, row 3, column 'x': 'abc' is not a number$"),
         ({"colour": ["red", "red", None]}, r"row 3, column 'colour': the cell is empty"),
     ],
@@ -175,7 +175,7 @@ def test_a_slip_in_a_column_of_numbers_is_no_category(write):
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ([1.0, np.inf], "row 2.*inf is not finite"),
+        ([1.0, np.inf], "row 2.*'inf' is not finite"),
         ([None, None], "empty"),
         (pd.to_datetime(["2020-01-01", "2020-01-02"]), "dates"),
         ([f"text {k}" for k in range(30)], "column 'x': there are 30 different texts in 30 rows"),

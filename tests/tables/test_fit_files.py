@@ -15,7 +15,7 @@ from made_tables import fit_files, make_model, make_rows
 
 from polyfid import ArrayBlocks, load
 from polyfid.kernels import RBF
-from polyfid.tables import Roles, TableError, TableModel, encoder, read, read_labelled, spool
+from polyfid.tables import Roles, TableError, TableModel, encoder, large, read, read_labelled
 from polyfid.tables.large import LabelledFiles
 
 LEVELS = Roles(levels=["crowd", "expert"])
@@ -107,11 +107,9 @@ def test_standard_input_is_read_as_often_as_it_takes(path, monkeypatch):
 # --------------------------------------------------------------------- types and medians
 
 
-@pytest.mark.parametrize(("first_rows", "scans"), [(1000, 1), (5, 2)])
-def test_the_dialect_is_found_once_and_rows_are_scanned_once(
-    tmp_path, monkeypatch, first_rows, scans
-):
-    """Types are those of all rows; if the first ones mislead, there is one more scan."""
+@pytest.mark.parametrize(("rows", "scans"), [(50, 1), (7, 2)])
+def test_the_dialect_is_found_once_and_rows_are_scanned_once(tmp_path, monkeypatch, rows, scans):
+    """Types are those of all rows; if the first block misleads, there is one more scan."""
     x = np.random.RandomState(0).uniform(size=40).round(2)
     code = [f"{k % 3}" for k in range(39)] + ["007"]
     frame = pd.DataFrame({"x": x, "code": code, "label": (x > 0.5) + 0.0, "fidelity": "1.0"})
@@ -120,9 +118,9 @@ def test_the_dialect_is_found_once_and_rows_are_scanned_once(
     dialects, readers = Mock(wraps=read.find_dialect), Mock(wraps=pacsv.open_csv)
     monkeypatch.setattr(read, "find_dialect", dialects)
     monkeypatch.setattr(pacsv, "open_csv", readers)
-    monkeypatch.setattr(read, "FIRST_ROWS", first_rows)
-    model = fit_files([tmp_path / "t.csv"], rows=7)
-    assert (dialects.call_count, readers.call_count) == (1, scans + 1)  # one more to write numbers
+    model = fit_files([tmp_path / "t.csv"], rows=rows)
+    # One more reader for the first block, and one to write numbers.
+    assert (dialects.call_count, readers.call_count) == (1, scans + 2)
     assert_as_in_memory(model, read_labelled([tmp_path / "t.csv"]))
     assert model.encoder.columns_[1].categories == ("0", "007", "1", "2")
     assert model.classifier.classes_.tolist() == [0, 1]
@@ -264,7 +262,7 @@ def test_the_spool_is_removed_whatever_happens(tidy, tmp_path, error):
 
 def test_no_room_for_the_spool(tidy, tmp_path, monkeypatch):
     usage = type("Usage", (), {"free": 1000})
-    monkeypatch.setattr(spool.shutil, "disk_usage", lambda folder: usage)
+    monkeypatch.setattr(large.shutil, "disk_usage", lambda folder: usage)
     with pytest.raises(ValueError, match=r"300 rows take .* free; name a folder on a larger disk"):
         fit_files([tidy], spool=tmp_path)
     assert list(tmp_path.iterdir()) == []

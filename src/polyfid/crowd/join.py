@@ -16,7 +16,7 @@ from polyfid.crowd.answers import Answers, positions, read_answers
 from polyfid.crowd.long_form import Form
 from polyfid.crowd.skill import estimate_skills, group_by_skill
 from polyfid.crowd.source_table import SourceTable
-from polyfid.tables.labelled import read_ids, sorted_levels
+from polyfid.tables.column import read_ids, sorted_levels
 from polyfid.text import name_few
 
 Level = Literal["answer", "majority", "skill"]

@@ -75,7 +75,7 @@ CLASSES = {
     "FidelityColumn": "polyfid.estimator.inputs:FidelityColumn",
     "ClassifierState": "polyfid.estimator.state:ClassifierState",
     "Column": "polyfid.tables.column:ColumnEncoding",
-    "Roles": "polyfid.tables.roles:Roles",
+    "Roles": "polyfid.tables.labelled:Roles",
 }
 #: The kinds of models, and the classes whose ``_restore`` rebuilds one from its state.
 KINDS = {

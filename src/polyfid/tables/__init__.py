@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from polyfid.tables.diagnosis import Diagnosis, diagnose
     from polyfid.tables.encoder import TableEncoder
-    from polyfid.tables.errors import TableError
-    from polyfid.tables.labelled import LabelledTable, read_labelled
+    from polyfid.tables.labelled import LabelledTable, Roles, read_labelled
     from polyfid.tables.model import TableModel
-    from polyfid.tables.places import RowPlaces
+    from polyfid.tables.places import RowPlaces, TableError
     from polyfid.tables.read import iter_blocks, read_table
-    from polyfid.tables.roles import Roles
     from polyfid.tables.write import write_table
 
 __all__ = [
@@ -36,10 +34,10 @@ __all__ = [
 _HOMES = {
     "Diagnosis": "diagnosis",
     "LabelledTable": "labelled",
-    "Roles": "roles",
+    "Roles": "labelled",
     "RowPlaces": "places",
     "TableEncoder": "encoder",
-    "TableError": "errors",
+    "TableError": "places",
     "TableModel": "model",
     "diagnose": "diagnosis",
     "iter_blocks": "read",

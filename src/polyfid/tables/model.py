@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -23,13 +24,10 @@ from polyfid.estimator.classifier import MultiFidelityClassifier
 from polyfid.learning.progress import Callback
 from polyfid.tables.column import ColumnEncoding, Missing
 from polyfid.tables.encoder import TableEncoder, Unknown, warn_of_unknown
-from polyfid.tables.errors import no_column
-from polyfid.tables.labelled import LabelledTable, one_class_error
-from polyfid.tables.large import LabelledFiles, resumed
-from polyfid.tables.places import RowPlaces, columns_of_file
+from polyfid.tables.labelled import LabelledTable, Roles, one_class_error
+from polyfid.tables.large import LabelledFiles, Spool, resumed
+from polyfid.tables.places import columns_of_file, file_of, no_column
 from polyfid.tables.read import iter_blocks, read_table
-from polyfid.tables.roles import Roles
-from polyfid.tables.spool import Spool, spool_folder
 from polyfid.text import bytes_in_words
 from polyfid.values import to_json
 
@@ -176,27 +174,25 @@ class TableModel:
         if checkpoint is not None and not Path(checkpoint).parent.is_dir():
             # Now, rather than after the first pass.
             raise ValueError(f"there is no folder for checkpoint {os.fspath(checkpoint)!r}")
+        if spool is not None and not Path(spool).is_dir():
+            raise ValueError(f"spool must be a folder that is there; got {os.fspath(spool)!r}")
         with (
             LabelledFiles(files, roles, level_files, rows=rows, **csv) as labelled,
-            spool_folder(spool) as folder,
+            tempfile.TemporaryDirectory(prefix="polyfid-", dir=spool) as folder,
         ):
             summary = labelled.survey(missing, callback)
             model = resumed(_own_copy(classifier, summary.levels), summary, checkpoint)
-            numbers = Spool(folder, summary, rows)
+            numbers = Spool(Path(folder), summary, rows)
             if say is not None:
                 say(
                     f"{summary.n_rows:,} rows are read in blocks of {rows:,}; as numbers they take "
                     f"{bytes_in_words(numbers.size)} in {folder} while the fit lasts"
                 )
-            numbers.check_room()
-            numbers.write(labelled.encoded(summary, callback))
-            with _warm(model):
-                if client is None:
-                    model.fit_blocks(numbers, checkpoint=checkpoint, callback=callback)
-                else:
-                    from polyfid.tables.on_cluster import fit_on_cluster
-
-                    fit_on_cluster(model, numbers, client, checkpoint, callback)
+            numbers.write(labelled, callback)
+            before = model.warm_start
+            model.set_params(warm_start=before or hasattr(model, "report_"))
+            numbers.fit(model, client, checkpoint, callback)
+            model.set_params(warm_start=before)
         if checkpoint is not None:
             Path(checkpoint).unlink(missing_ok=True)
         return cls(summary.encoder, model, summary.roles)
@@ -253,18 +249,15 @@ class TableModel:
         DataFrame
             In the order of the blocks. In the end one warning names all unknown categories.
         """
-        jobs = (os.cpu_count() or 1) if n_jobs is None else max(1, n_jobs)
         unknown: Unknown = Counter()
-        predict = partial(_predict_block, fidelity=fidelity, id=id)
-        if client is None:
-            results = in_order(partial(predict, self), blocks, jobs)
-        else:
-            from polyfid.tables import on_cluster
-
-            results = on_cluster.in_order(client, predict, replace(self, table=None), blocks)
-        for made, new in results:
-            unknown.update(new)
-            yield made
+        waiting: deque[Any] = deque()
+        with _workers(self, n_jobs, client) as (submit, ahead):
+            for block in blocks:
+                waiting.append(submit(block, fidelity, id))
+                if len(waiting) > ahead:
+                    yield _next(waiting, unknown)
+            while waiting:
+                yield _next(waiting, unknown)
         warn_of_unknown(unknown)
 
     def read_blocks(
@@ -292,7 +285,7 @@ class TableModel:
     def _check_columns(self, frame: pd.DataFrame, id: str | None) -> None:
         """Refuse rows that lack columns, before anything is done with them."""
         if id is not None and id not in frame.columns:
-            raise no_column(id, columns_of_file(frame), RowPlaces.of(frame).file, " of ids")
+            raise no_column(id, columns_of_file(frame), file_of(frame), " of ids")
         self.encoder.check(frame)
 
     def _texts(self, id: str | None) -> list[str]:
@@ -395,12 +388,6 @@ class TableModel:
         return cls(encoder, classifier, roles, table)
 
 
-def _predict_block(
-    model: TableModel, block: pd.DataFrame, fidelity: str | None, id: str | None
-) -> tuple[pd.DataFrame, Unknown]:
-    return model._predict(block, fidelity, id)
-
-
 def _own_copy(
     classifier: MultiFidelityClassifier | None, levels: tuple[str, ...]
 ) -> MultiFidelityClassifier:
@@ -411,38 +398,31 @@ def _own_copy(
 
 
 @contextmanager
-def _warm(model: MultiFidelityClassifier) -> Iterator[None]:
-    """Continue the fit of a model that has begun, and leave its parameters as they were."""
-    before = model.warm_start
-    model.set_params(warm_start=before or hasattr(model, "report_"))
-    try:
-        yield
-    finally:
-        model.set_params(warm_start=before)
-
-
-def in_order(work: Callable[[Any], Any], items: Iterable[Any], jobs: int) -> Iterator[Any]:
-    """The results of ``work(item)`` for all items, in order, computed by so many threads.
-
-    Examples
-    --------
-    >>> from polyfid.tables.model import in_order
-    >>> list(in_order(abs, [-1, -2, -3], jobs=2))
-    [1, 2, 3]
-    """
-    if jobs == 1:
-        with threadpool_limits(1):
-            yield from map(work, items)
+def _workers(
+    model: TableModel, n_jobs: int | None, client: Any
+) -> Iterator[tuple[Callable[..., Any], int]]:
+    """What has a thread or a cluster predict a block, and how many blocks may be under way."""
+    if client is None:
+        jobs = (os.cpu_count() or 1) if n_jobs is None else max(1, n_jobs)
+        pool = ThreadPoolExecutor(jobs)
+        try:
+            with threadpool_limits(1):  # of BLAS, or threads would start threads
+                yield partial(cast(Any, pool.submit), model._predict), jobs
+        finally:
+            pool.shutdown(cancel_futures=True)
         return
-    waiting: deque[Future[Any]] = deque()
-    pool = ThreadPoolExecutor(jobs)
-    try:
-        with threadpool_limits(1):  # of BLAS, or threads would start threads
-            for item in items:
-                waiting.append(pool.submit(work, item))
-                if len(waiting) > jobs:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-    finally:
-        pool.shutdown(cancel_futures=True)
+    import dask
+
+    # Blocks travel inside the tasks, so that one that was on a lost worker can be sent again.
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TiB"}):
+        sent = client.submit(replace, replace(model, table=None), pure=False)
+        work = partial(client.submit, TableModel._predict, sent, pure=False)
+        yield work, 2 * max(sum(client.nthreads().values()), 1)
+
+
+def _next(waiting: deque[Any], unknown: Unknown) -> pd.DataFrame:
+    """The predictions of the oldest block; its unknown categories are added to the others."""
+    made: pd.DataFrame
+    made, new = waiting.popleft().result()
+    unknown.update(new)
+    return made
