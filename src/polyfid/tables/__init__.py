@@ -31,23 +31,19 @@ __all__ = [
     "write_table",
 ]
 
-_HOMES = {
-    "Diagnosis": "diagnosis",
-    "LabelledTable": "labelled",
-    "Roles": "labelled",
-    "RowPlaces": "places",
-    "TableEncoder": "encoder",
-    "TableError": "places",
-    "TableModel": "model",
-    "diagnose": "diagnosis",
-    "iter_blocks": "read",
-    "read_labelled": "labelled",
-    "read_table": "read",
-    "write_table": "write",
+_NAMES = {
+    "diagnosis": ("Diagnosis", "diagnose"),
+    "encoder": ("TableEncoder",),
+    "labelled": ("LabelledTable", "Roles", "read_labelled"),
+    "model": ("TableModel",),
+    "places": ("RowPlaces", "TableError"),
+    "read": ("iter_blocks", "read_table"),
+    "write": ("write_table",),
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    for module, names in _NAMES.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{module}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

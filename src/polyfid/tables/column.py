@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from polyfid.arrays import Array
+from polyfid.arrays import Array, Indices
 from polyfid.tables.places import TableError, WrongCells, file_of
 from polyfid.text import name_few
 from polyfid.values import to_text, whole_numbers
@@ -27,6 +27,7 @@ EMPTY = "(empty)"
 #: A column of text with more different cells than this, and than half of its rows, is no category.
 MOST_CATEGORIES = 20
 
+_NO_CELLS = "the column is empty; leave it out of the features"
 _NONE = pa.array(MISSING)
 #: Whole numbers below this are exact as floats.
 _EXACT = 2**53
@@ -224,29 +225,45 @@ class ColumnEncoding:
 
     def encode(self, frame: pd.DataFrame, out: Array) -> dict[str, int]:
         """Write the numbers of some rows; returns the rows of each category that is unknown."""
-        column = _Numbers(self.name) if self.categories is None else _Texts(self.name)
-        values, codes = column.read(frame)
-        column.check(gaps=self.fill is not None)
         if self.categories is None:
-            out[:, 0] = np.where(np.isnan(values), float(self.fill or 0.0), values)
+            column = NumberLearner(self.name)
+            numbers = column.read(frame)
+            column.check(gaps=self.fill is not None)
+            out[:, 0] = np.where(np.isnan(numbers), float(self.fill or 0.0), numbers)
             if self.flagged:
-                out[:, 1] = np.isnan(values)
+                out[:, 1] = np.isnan(numbers)
             return {}
+        categories = CategoryLearner(self.name)
+        texts, codes = categories.read(frame)
+        categories.check(gaps=self.fill is not None)
         index = {category: k for k, category in enumerate(self.categories)}
-        places = [index.get(text, -1) for text in values]
+        places = [index.get(text, -1) for text in texts]
         at = np.array([*places, index.get(str(self.fill), -1)])[codes]  # gaps are the last one
         out[:] = 0.0
         rows = np.flatnonzero(at >= 0)
         out[rows, at[rows]] = 1.0
-        counts = np.bincount(codes[codes >= 0], minlength=len(values))
-        return {t: int(n) for t, n, k in zip(values, counts, places, strict=True) if k < 0 and n}
+        counts = np.bincount(codes[codes >= 0], minlength=len(texts))
+        return {t: int(n) for t, n, k in zip(texts, counts, places, strict=True) if k < 0 and n}
 
 
-class _Column:
-    """Reads a column, and notes the cells that are wrong in one way or another."""
+class _Learner:
+    """Learns the encoding of a column, block after block, and notes cells that are wrong.
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    A column that the user has ``declared`` categorical may hold any text. Medians are exact for up
+    to ``room`` numbers, and beyond that of a random sample; there may be ``most`` categories.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        missing: Missing = "error",
+        *,
+        declared: bool = False,
+        room: int | None = None,
+        most: int | None = None,
+    ) -> None:
+        self.name, self.missing = name, missing
+        self.declared, self.room, self.most = declared, room, most
         self.gaps = WrongCells(
             name,
             "the cell is empty{others}; fill it in, leave the row or the column out, or fit with "
@@ -262,66 +279,47 @@ class _Column:
             if cells:
                 raise cells.error()
 
+    def error(self, problem: str, path: str | None) -> TableError:
+        return TableError(problem, path=path, column=self.name)
 
-class _Numbers(_Column):
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
+
+class NumberLearner(_Learner):
+    """Learns the encoding of a column of numbers."""
+
+    def __init__(self, name: str, missing: Missing = "error", **limits: Any) -> None:
+        super().__init__(name, missing, **limits)
         self.wrong = [
             WrongCells(name, "{cell} is not a number"),
             WrongCells(name, "{cell} is not finite; correct the cell, or empty it"),
         ]
+        self._has_values = False
+        self._sample: list[tuple[Array, Array]] = []  # numbers and their random keys
+        self._count = 0
 
-    def read(self, frame: pd.DataFrame) -> tuple[Any, Any]:
+    def read(self, frame: pd.DataFrame) -> Array:
         """Numbers, NaN where they are missing or none; dates are refused."""
         if frame[self.name].dtype.kind in "mM":
-            raise TableError(
+            raise self.error(
                 "the column holds dates or times; leave it out of the features, or turn it into "
                 "numbers, such as days since a date",
-                path=file_of(frame),
-                column=self.name,
+                file_of(frame),
             )
         numbers, none = to_numbers(frame[self.name])
         self.wrong[0].add(frame, none)
         self.wrong[1].add(frame, np.isinf(numbers))
         self.gaps.add(frame, np.isnan(numbers))
-        return numbers, None
-
-
-class _Texts(_Column):
-    def read(self, frame: pd.DataFrame) -> tuple[Any, Any]:
-        """The distinct texts, and their places in the rows, -1 where a cell is missing."""
-        codes, uniques = pd.factorize(frame[self.name])
-        texts = [to_text(u) for u in uniques.tolist()]
-        if len(set(texts)) < len(texts):  # 1 and 1.0, or blanks around a word
-            index = {text: k for k, text in enumerate(dict.fromkeys(texts))}
-            codes = np.array([*(index[t] for t in texts), -1])[codes]
-            texts = list(index)
-        self.gaps.add(frame, codes < 0)
-        return texts, codes
-
-
-class NumberLearner:
-    """Learns the encoding of a column of numbers, block after block.
-
-    The median is exact for up to ``room`` numbers, and beyond that of a random sample.
-    """
-
-    def __init__(self, name: str, missing: str, room: int | None) -> None:
-        self._column, self._missing, self._room = _Numbers(name), missing, room
-        self._has_values = False
-        self._sample: list[tuple[Array, Array]] = []  # numbers and their random keys
-        self._count = 0
+        return numbers
 
     def add(self, block: pd.DataFrame, key: Array) -> None:
         """Take some rows into account; each has a random key."""
-        numbers, _ = self._column.read(block)
-        self._has_values = self._has_values or bool(block[self._column.name].notna().any())
-        if self._missing != "error":
+        numbers = self.read(block)
+        self._has_values = self._has_values or bool(block[self.name].notna().any())
+        if self.missing != "error":
             there = ~np.isnan(numbers)
             self._sample.append((numbers[there], key[there]))
             self._count += int(there.sum())
-            if self._room is not None and self._count > 2 * self._room:
-                self._shrink(self._room)
+            if self.room is not None and self._count > 2 * self.room:
+                self._shrink(self.room)
 
     def _shrink(self, room: int) -> None:
         numbers, key = (np.concatenate(parts) for parts in zip(*self._sample, strict=True))
@@ -330,29 +328,23 @@ class NumberLearner:
 
     def encoding(self, path: str | None) -> ColumnEncoding:
         """What was learnt; raises an error if the column cannot be used."""
-        name = self._column.name
         if not self._has_values:
-            raise _empty_error(path, name)
-        self._column.check(gaps=self._missing != "error")
-        if self._missing == "error":
-            return ColumnEncoding(name)
-        if self._room is not None and self._count > self._room:
-            self._shrink(self._room)
+            raise self.error(_NO_CELLS, path)
+        self.check(gaps=self.missing != "error")
+        if self.missing == "error":
+            return ColumnEncoding(self.name)
+        if self.room is not None and self._count > self.room:
+            self._shrink(self.room)
         median = float(np.median(np.concatenate([numbers for numbers, _ in self._sample])))
-        return ColumnEncoding(
-            name, None, median, self._missing == "indicator" and bool(self._column.gaps)
-        )
+        flagged = self.missing == "indicator" and bool(self.gaps)
+        return ColumnEncoding(self.name, None, median, flagged)
 
 
-class CategoryLearner:
-    """Learns the encoding of a column of categories, block after block.
+class CategoryLearner(_Learner):
+    """Learns the encoding of a column of categories."""
 
-    Any text will do in a column that the user has ``declared`` categorical.
-    """
-
-    def __init__(self, name: str, missing: str, declared: bool, most: int | None) -> None:
-        self._column, self._missing = _Texts(name), missing
-        self._declared, self._most = declared, most
+    def __init__(self, name: str, missing: Missing = "error", **limits: Any) -> None:
+        super().__init__(name, missing, **limits)
         self._typos = WrongCells(
             name,
             "{cell} is not a number{others}, as the other {n} cells of the column are; correct it, "
@@ -363,50 +355,55 @@ class CategoryLearner:
         self._n_numbers = 0
         self._counts: Counter[str] = Counter()
 
+    def read(self, frame: pd.DataFrame) -> tuple[list[str], Indices]:
+        """The distinct texts, and their places in the rows, -1 where a cell is missing."""
+        codes, uniques = pd.factorize(frame[self.name])
+        texts = [to_text(u) for u in uniques.tolist()]
+        if len(set(texts)) < len(texts):  # 1 and 1.0, or blanks around a word
+            index = {text: k for k, text in enumerate(dict.fromkeys(texts))}
+            codes = np.array([*(index[t] for t in texts), -1])[codes]
+            texts = list(index)
+        self.gaps.add(frame, codes < 0)
+        return texts, codes
+
     def add(self, block: pd.DataFrame, key: Array) -> None:
         """Take some rows into account."""
-        texts, codes = self._column.read(block)
+        texts, codes = self.read(block)
         counts = np.bincount(codes[codes >= 0], minlength=len(texts)).tolist()
         self._counts.update(dict(zip(texts, counts, strict=True)))
-        values = block[self._column.name]
-        if not self._declared and not _has_category_type(values):
+        values = block[self.name]
+        if not self.declared and not _has_category_type(values):
             codes, uniques = pd.factorize(values)
             numbers, wrong = to_numbers(pd.Series(uniques))
             self._n_numbers += int(np.append(~np.isnan(numbers), False)[codes].sum())
             self._typos.add(block, np.append(wrong, False)[codes])
-        if self._most is not None and len(self._counts) > self._most:
-            raise TableError(
-                f"there are more than {self._most:,} different texts "
+        if self.most is not None and len(self._counts) > self.most:
+            raise self.error(
+                f"there are more than {self.most:,} different texts "
                 f"({name_few([*self._counts][:3])}, ...), more than rows in blocks can have as "
                 "categories; leave it out of the features",
-                path=file_of(block),
-                column=self._column.name,
+                file_of(block),
             )
 
     def encoding(self, path: str | None) -> ColumnEncoding:
         """What was learnt; raises an error if the column cannot be used."""
-        name, texts, n_cells = self._column.name, [*self._counts], self._counts.total()
+        texts, n_cells = [*self._counts], self._counts.total()
         if not n_cells:
-            raise _empty_error(path, name)
+            raise self.error(_NO_CELLS, path)
         if 0 < self._typos.count < self._n_numbers:  # a slip, not a category
             raise self._typos.error(n=self._n_numbers)
-        if len(texts) > max(MOST_CATEGORIES, n_cells / 2) and not self._declared:
-            raise TableError(
+        if len(texts) > max(MOST_CATEGORIES, n_cells / 2) and not self.declared:
+            raise self.error(
                 f"there are {len(texts)} different texts in {n_cells} rows, so that it looks like "
                 f"names or free text ({name_few(texts[:3])}, ...), not like categories; leave it "
                 "out of the features, or name it as categorical",
-                path=path,
-                column=name,
+                path,
             )
-        self._column.check(gaps=self._missing != "error")
-        if self._missing == "indicator" and self._column.gaps:
-            return ColumnEncoding(name, tuple(sorted({*texts, EMPTY})), EMPTY)
-        usual = None if self._missing == "error" else max(texts, key=self._counts.__getitem__)
-        return ColumnEncoding(name, tuple(sorted(texts)), usual)
-
-
-def _empty_error(path: str | None, name: str) -> TableError:
-    return TableError("the column is empty; leave it out of the features", path=path, column=name)
+        self.check(gaps=self.missing != "error")
+        if self.missing == "indicator" and self.gaps:
+            return ColumnEncoding(self.name, tuple(sorted({*texts, EMPTY})), EMPTY)
+        usual = None if self.missing == "error" else max(texts, key=self._counts.__getitem__)
+        return ColumnEncoding(self.name, tuple(sorted(texts)), usual)
 
 
 def _has_category_type(values: pd.Series) -> bool:

@@ -148,9 +148,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         room = MEDIAN_CELLS // max(len(names), 1) if bounded else None
         most = MOST_CATEGORIES_IN_BLOCKS if bounded else None
         self._learners: dict[str, CategoryLearner | NumberLearner] = {
-            name: CategoryLearner(name, self.missing, name in self.categorical, most)
+            name: CategoryLearner(name, self.missing, declared=name in self.categorical, most=most)
             if name in text or name in self.categorical
-            else NumberLearner(name, self.missing, room)
+            else NumberLearner(name, self.missing, room=room)
             for name in names
         }
         self._errors: dict[str, TableError] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -36,6 +36,8 @@ from polyfid.values import to_text
 ANNOTATORS = ("worker", "annotator")
 #: More different labels than this, if they have decimals, are measurements and not classes.
 MOST_FRACTIONS = 20
+
+_FILL_IN = "{others}; fill it in, or leave the row out"
 
 
 @dataclass(frozen=True)
@@ -121,8 +123,7 @@ class LabelledTable:
         The level of each row.
     levels : tuple of str
         Least trusted first.
-    weight : array of float, or None
-    ids : array of str, or None
+    weight, ids : array of float and of str, or None
     places : RowPlaces
         File and row number of each row.
     roles : Roles
@@ -243,17 +244,11 @@ def read_labelled(
     for frame in frames:
         refuse_no_rows(frame, len(frame) > 0)
     roles, features, left_out = find_columns(frames, roles, names)
-    readers = [LabelReader(roles, level) for level in names]
-    columns = [reader.read(frame) for reader, frame in zip(readers, frames, strict=True)]
+    scan = LabelScan(roles, names, {*features} - {*roles.categorical})
+    columns = [scan.read(frame, table) for table, frame in enumerate(frames)]
     labels, fidelities, weights = zip(*columns, strict=True)
     label, fidelity = as_classes(np.concatenate(labels)), np.concatenate(fidelities)
-    errors = [error for reader in readers for error in reader.errors()]
-    raise_all(errors or measurement_errors(label, file_of(frames[0]), roles))
-    for name in sorted({*features} - {*roles.categorical}):
-        conflict = TypeConflict(name)
-        for frame in frames:
-            conflict.add(frame)
-        conflict.check()
+    scan.check(label, file_of(frames[0]))
     joined = pd.concat([frame[features] for frame in frames], ignore_index=True)
     joined.attrs = {}
     places = RowPlaces.joined([RowPlaces.of(frame).taken(frame.index) for frame in frames])
@@ -374,92 +369,95 @@ def _declared_order(
     return orders.pop() if len(orders) == 1 else None
 
 
-class TypeConflict:
-    """A column of numbers in one table and of text in another, which is refused."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._numbers: list[str | None] = []  # the first file with numbers
-        self._text = WrongCells(
-            name,
-            "{cell} is not a number, and in {file} the column is of numbers; correct it, or name "
-            "the column as categorical (--categorical)",
-        )
-
-    def add(self, frame: pd.DataFrame) -> None:
-        """Take rows of a table into account."""
-        values = frame[self._name]
-        if values.dtype.kind in "fiu":
-            if not self._numbers and values.notna().any():
-                self._numbers.append(file_of(frame))
-        elif not self._text:  # the first one is named
-            self._text.add(frame, to_numbers(values)[1])
-
-    def check(self) -> None:
-        """Raise an error if there is a conflict."""
-        if self._numbers and self._text:
-            raise self._text.error(file=self._numbers[0])
-
-
 # ------------------------------------------------------------------- labels and levels
 
 
-class LabelReader:
-    """Reads labels, levels and weights of one table, whole or block after block.
+class LabelScan:
+    """Reads labels, levels and weights of tables, whole or in blocks; notes what is wrong.
 
-    ``level`` is that of all rows, if the table is that of one level.
+    ``names`` are the levels of the tables. Features that are ``compared`` must not be of numbers in
+    one table and of text in another.
     """
 
-    def __init__(self, roles: Roles, level: str | None) -> None:
-        self._roles, self._level = roles, level
-        advice = "{others}; fill it in, or leave the row out"
-        others = (", nor has one after it", ", nor have {} rows after it")
-        other = "the level is {cell}, and the table is that of level {level}"
-        no_weight = "{cell} is not a weight; weights are numbers from 0, which leaves a row out"
-        unknown = (
-            "the level {cell} is not among {levels}; correct it, or name all levels, least trusted "
-            "first (--levels)"
-        )
-        self._wrong = {
-            "no label": WrongCells(roles.target, f"the row has no label{advice}", *others),
-            "no level": WrongCells(
-                roles.fidelity, f"the row has no level of trust{advice}", *others
-            ),
-            "other level": WrongCells(roles.fidelity, other),
-            "no weight": WrongCells(roles.weight or "", no_weight),
-            "unknown level": WrongCells(roles.fidelity, unknown),
-        }
+    def __init__(
+        self, roles: Roles, names: Sequence[str | None], compared: Collection[str] = ()
+    ) -> None:
+        self._roles, self._names, self._compared = roles, names, sorted(compared)
+        self._wrong: dict[tuple[int, str], WrongCells] = {}
+        self._texts: dict[str, WrongCells] = {}
+        self._with_numbers: dict[str, str | None] = {}  # the first file by feature
 
-    def read(self, frame: pd.DataFrame) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64]]:
+    def read(
+        self, frame: pd.DataFrame, table: int
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64]]:
         """Labels and levels as text, None where they are missing, and weights."""
-        roles, level = self._roles, self._level
+        roles, level = self._roles, self._names[table]
         label = cell_texts(frame[roles.target])
-        self._wrong["no label"].add(frame, pd.isna(label))
+        self._note(table, frame, roles.target, pd.isna(label), "the row has no label" + _FILL_IN)
         if level is None:
             fidelity = level_names(frame[roles.fidelity])
-            self._wrong["no level"].add(frame, pd.isna(fidelity))
+            missing = pd.isna(fidelity)
+            problem = "the row has no level of trust" + _FILL_IN
+            self._note(table, frame, roles.fidelity, missing, problem)
             if roles.levels is not None:
-                allowed = pd.Series(fidelity).isin([*roles.levels, None]).to_numpy()
-                self._wrong["unknown level"].add(frame, ~allowed)
+                unknown = ~missing & ~np.isin(fidelity.astype(str), roles.levels)
+                problem = (
+                    "the level {cell} is not among {levels}; correct it, or name all levels, least "
+                    "trusted first (--levels)"
+                )
+                self._note(table, frame, roles.fidelity, unknown, problem)
         else:
             fidelity = np.full(len(frame), level, dtype=object)
             if roles.fidelity in frame.columns:
                 cells = level_names(frame[roles.fidelity])
-                self._wrong["other level"].add(frame, ~pd.isna(cells) & (cells != level))
+                problem = "the level is {cell}, and the table is that of level {level}"
+                other = ~pd.isna(cells) & (cells != level)
+                self._note(table, frame, roles.fidelity, other, problem)
         weight = np.ones(len(frame))
         if roles.weight is not None:
             weight, _ = to_numbers(frame[roles.weight])
             with np.errstate(invalid="ignore"):
-                self._wrong["no weight"].add(frame, ~(np.isfinite(weight) & (weight >= 0.0)))
+                wrong = ~(np.isfinite(weight) & (weight >= 0.0))
+            problem = "{cell} is not a weight; weights are numbers from 0, which leaves a row out"
+            self._note(table, frame, roles.weight, wrong, problem)
+        for name in self._compared:
+            self._compare(frame, name)
         return label, fidelity, weight
 
-    def errors(self) -> list[TableError]:
-        """What is wrong with the cells that were read."""
-        words = {"level": repr(self._level), "levels": name_few(self._roles.levels or ())}
-        return [cells.error(**words) for cells in self._wrong.values() if cells]
+    def _note(self, table: int, frame: pd.DataFrame, column: str, wrong: Any, problem: str) -> None:
+        others = (", nor has one after it", ", nor have {} rows after it")
+        cells = self._wrong.setdefault((table, problem), WrongCells(column, problem, *others))
+        cells.add(frame, wrong)
+
+    def _compare(self, frame: pd.DataFrame, name: str) -> None:
+        values = frame[name]
+        if values.dtype.kind in "fiu":
+            if name not in self._with_numbers and values.notna().any():
+                self._with_numbers[name] = file_of(frame)
+            return
+        problem = (
+            "{cell} is not a number, and in {file} the column is of numbers; correct it, or name "
+            "the column as categorical (--categorical)"
+        )
+        text = self._texts.setdefault(name, WrongCells(name, problem))
+        if not text:  # the first one is named
+            text.add(frame, to_numbers(values)[1])
+
+    def check(self, labels: NDArray[Any], path: str | None) -> None:
+        """Raise an error that lists what is wrong with the rows, of which ``labels`` are all."""
+        levels = name_few(self._roles.levels or ())
+        errors = [
+            cells.error(level=repr(self._names[table]), levels=levels)
+            for (table, _), cells in self._wrong.items()
+            if cells
+        ]
+        raise_all(errors or _measurement_errors(labels, path, self._roles))
+        for name, file in self._with_numbers.items():
+            if self._texts.get(name):
+                raise self._texts[name].error(file=file)
 
 
-def measurement_errors(labels: NDArray[Any], path: str | None, roles: Roles) -> list[TableError]:
+def _measurement_errors(labels: NDArray[Any], path: str | None, roles: Roles) -> list[TableError]:
     """The error of labels that are measurements rather than classes, if they are."""
     distinct = pd.unique(pd.Series(labels)).tolist()
     if len(distinct) > MOST_FRACTIONS and isinstance(distinct[0], str):

@@ -23,17 +23,15 @@ from polyfid.learning.progress import Callback, Progress
 from polyfid.tables.column import Missing, as_classes, sorted_levels
 from polyfid.tables.encoder import TableEncoder
 from polyfid.tables.labelled import (
-    LabelReader,
+    LabelScan,
     Roles,
-    TypeConflict,
     check_sources,
     find_columns,
-    measurement_errors,
     named,
     one_class_error,
     refuse_no_rows,
 )
-from polyfid.tables.places import TableError, file_of, raise_all
+from polyfid.tables.places import TableError, file_of
 from polyfid.tables.read import CsvTable, TypedTable, open_table, read_table
 from polyfid.text import bytes_in_words, name_few
 
@@ -117,11 +115,11 @@ class LabelledFiles:
         self._needed = [[n for n in head.columns if n in needed] for head in heads]
         before = self._text_columns(text)
         while True:
-            survey = _Survey(roles, features, frozenset().union(*before), missing)
-            for table, names, level in zip(self._tables, self._needed, self._names, strict=True):
-                reader = survey.new_reader(level)
+            text_features = frozenset().union(*before) & {*features}
+            survey = _Survey(roles, features, text_features, missing, self._names)
+            for number, (table, names) in enumerate(zip(self._tables, self._needed, strict=True)):
                 for block in table.scan(names, self._rows):
-                    survey.add(block, reader)
+                    survey.add(block, number)
                     if callback is not None:
                         callback(Progress("reading", survey.n_rows, None, math.nan))
             after = self._text_columns(text)
@@ -139,10 +137,10 @@ class LabelledFiles:
         """Arrays of `FilesSummary.row_type`, block after block, from the first row again."""
         places = {name: t for t, name in enumerate(summary.levels)}
         done = 0
-        for table, names, level in zip(self._tables, self._needed, self._names, strict=True):
-            reader = LabelReader(summary.roles, level)
+        scan = LabelScan(summary.roles, self._names)
+        for number, (table, names) in enumerate(zip(self._tables, self._needed, strict=True)):
             for block in table.final(names, self._rows):
-                label, fidelity, weight = reader.read(block)
+                label, fidelity, weight = scan.read(block, number)
                 rows = np.empty(len(block), summary.row_type)
                 rows["x"], unknown = summary.encoder.encode(block)
                 rows["level"] = pd.Series(fidelity).map(places).fillna(-1)
@@ -168,59 +166,48 @@ class _Survey:
     """Adds up what blocks of labelled rows hold."""
 
     def __init__(
-        self, roles: Roles, features: Sequence[str], text: frozenset[str], missing: Missing
+        self,
+        roles: Roles,
+        features: Sequence[str],
+        text: frozenset[str],
+        missing: Missing,
+        names: Sequence[str | None],
     ) -> None:
-        self._roles, text = roles, text & {*features}
+        self._roles = roles
         self._encoder = TableEncoder(categorical=roles.categorical, missing=missing)
         self._encoder._start(features, text)
         # Where all tables have text, or all have numbers, there is nothing to compare.
-        self._conflicts = [TypeConflict(name) for name in sorted(text - {*roles.categorical})]
-        self._readers: list[LabelReader] = []
+        self._scan = LabelScan(roles, names, text - {*roles.categorical})
         self._counts: Counter[Any] = Counter()  # of pairs of level and label
         self._labels: dict[str, None] = {}
         self._levels: dict[str, None] = {}
         self._files: dict[str | None, None] = {}
         self.n_rows = 0
 
-    def new_reader(self, level: str | None) -> LabelReader:
-        """What reads the labels of one table."""
-        self._readers.append(LabelReader(self._roles, level))
-        return self._readers[-1]
-
-    def add(self, block: pd.DataFrame, reader: LabelReader) -> None:
+    def add(self, block: pd.DataFrame, table: int) -> None:
         """Take some rows into account."""
-        file = file_of(block)
-        self._files[file] = None
-        self._count(*reader.read(block))
+        label, fidelity, weight = self._scan.read(block, table)
+        rows = pd.DataFrame({"level": fidelity, "label": label})
+        self._labels |= dict.fromkeys(rows["label"].dropna().unique())
+        self._levels |= dict.fromkeys(rows["level"].dropna().unique())
+        self._counts.update(rows[weight > 0.0].value_counts().to_dict())
+        self._files[file_of(block)] = None
         if len(self._labels) > MOST_CLASSES:
             problem = (
                 f"there are more than {MOST_CLASSES} different labels, such as "
                 f"{name_few([*self._labels][:3])}: measurements or names, not classes; put classes "
                 "in"
             )
-            raise TableError(problem, path=file, column=self._roles.target)
-        for conflict in self._conflicts:
-            conflict.add(block)
+            raise TableError(problem, path=file_of(block), column=self._roles.target)
         self._encoder._add(block)
         self.n_rows += len(block)
-
-    def _count(
-        self, label: NDArray[Any], fidelity: NDArray[Any], weight: NDArray[np.float64]
-    ) -> None:
-        rows = pd.DataFrame({"level": fidelity, "label": label})
-        self._labels |= dict.fromkeys(rows["label"].dropna().unique())
-        self._levels |= dict.fromkeys(rows["level"].dropna().unique())
-        self._counts.update(rows[weight > 0.0].value_counts().to_dict())
 
     def summary(self) -> FilesSummary:
         """All of it; an error lists what is wrong."""
         roles, texts = self._roles, [*self._labels]
         first, *others = self._files
         values = as_classes(np.array(texts, dtype=object))
-        errors = [error for reader in self._readers for error in reader.errors()]
-        raise_all(errors or measurement_errors(values, first, roles))
-        for conflict in self._conflicts:
-            conflict.check()
+        self._scan.check(values, first)
         levels = roles.levels or sorted_levels(np.array([*self._levels], dtype=object))
         encoder = TableEncoder.of(self._encoder.columns_, self._encoder.missing)
         classes = np.unique(values)
@@ -346,24 +333,15 @@ def _difference(
     saved: MultiFidelityClassifier, model: MultiFidelityClassifier, summary: FilesSummary
 ) -> str | None:
     """What a checkpoint and the fit that is to continue it do not have in common."""
-    if not np.array_equal(saved.classes_, summary.classes):
-        return "classes"
-    if saved.levels_ != summary.levels:
-        return "levels"
-    if tuple(getattr(saved, "feature_names_in_", ())) != summary.encoder.names_:
-        return "columns"
-    if not np.array_equal(saved.report_.counts, summary.counts):
-        return "numbers of rows"
-    ours, theirs = model.get_params(deep=False), saved.get_params(deep=False)
-    return next(
-        (
-            f"{name} ({theirs[name]!r})"
-            for name, value in ours.items()
-            if name not in _OF_A_RUN and _comparable(value) != _comparable(theirs[name])
-        ),
-        None,
-    )
-
-
-def _comparable(value: Any) -> str:
-    return repr(list(value) if isinstance(value, tuple) else value)
+    here = {
+        "classes": (saved.classes_.tolist(), summary.classes.tolist()),
+        "levels": (saved.levels_, summary.levels),
+        "columns": (tuple(getattr(saved, "feature_names_in_", ())), summary.encoder.names_),
+        "numbers of rows": (saved.report_.counts.tolist(), summary.counts.tolist()),
+    }
+    theirs = saved.get_params(deep=False)
+    for name, value in model.get_params(deep=False).items():
+        if name not in _OF_A_RUN:
+            pair = [repr(list(v) if isinstance(v, tuple) else v) for v in (theirs[name], value)]
+            here[f"{name} ({theirs[name]!r})"] = pair[0], pair[1]
+    return next((name for name, (one, other) in here.items() if one != other), None)

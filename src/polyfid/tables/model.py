@@ -80,15 +80,8 @@ class TableModel:
     ) -> TableModel:
         """The model of labelled rows.
 
-        Parameters
-        ----------
-        table : LabelledTable
-        classifier : MultiFidelityClassifier, optional
-            A copy is fitted; one with ``random_state=0`` by default.
-        missing : {"error", "median", "indicator"}
-            What to do about missing values; see `TableEncoder`.
-        callback : callable, optional
-            Receives a `Progress` for each step of the fit.
+        A copy of the classifier is fitted; one with ``random_state=0`` by default. `TableEncoder`
+        has the choices for ``missing``. ``callback`` receives a `Progress` for each step.
         """
         encoder = TableEncoder(categorical=table.roles.categorical, missing=missing)
         x = encoder.fit(table.features).transform(table.features)
@@ -154,7 +147,6 @@ class TableModel:
 
         Examples
         --------
-        >>> import tempfile, pathlib
         >>> import numpy as np
         >>> import pandas as pd
         >>> from polyfid import MultiFidelityClassifier
@@ -162,12 +154,9 @@ class TableModel:
         >>> from polyfid.tables import TableModel
         >>> x = np.random.RandomState(0).uniform(-1, 1, 400)
         >>> label, level = np.where(x > 0, "good", "bad"), np.where(x % 0.1 > 0.05, "low", "top")
-        >>> rows = pd.DataFrame({"x": x, "label": label, "fidelity": level})
+        >>> rows = pd.DataFrame({"x": x, "label": label, "fidelity": level})  # or a path
         >>> model = MultiFidelityClassifier(1.0 * RBF(), n_inducing=10)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = pathlib.Path(folder, "rows.csv")
-        ...     rows.to_csv(path, index=False)
-        ...     fitted = TableModel.fit_files([path], classifier=model, rows=100)
+        >>> fitted = TableModel.fit_files([rows], classifier=model, rows=100)
         >>> fitted.predict(pd.DataFrame({"x": [-0.5, 0.5]}))["label"].tolist()
         ['bad', 'good']
         """
@@ -231,23 +220,11 @@ class TableModel:
         n_jobs: int | None = None,
         client: Any = None,
     ) -> Iterator[pd.DataFrame]:
-        """Predictions of block after block; see `predict`.
+        """Predictions of blocks, as of `read_blocks`, one after the other; see `predict`.
 
-        Parameters
-        ----------
-        blocks : iterable of DataFrame
-            As of `read_blocks`.
-        fidelity, id
-            As in `predict`.
-        n_jobs : int, optional
-            Threads, each of which holds one block; as many as there are cores by default.
-        client : distributed.Client, optional
-            Of a cluster whose workers predict, instead of threads here.
-
-        Yields
-        ------
-        DataFrame
-            In the order of the blocks. In the end one warning names all unknown categories.
+        They are made by ``n_jobs`` threads, each of which holds one block (as many as there are
+        cores by default), or by the workers of a cluster, if its ``client`` is given. In the end
+        one warning names all unknown categories.
         """
         unknown: Unknown = Counter()
         waiting: deque[Any] = deque()
@@ -263,18 +240,7 @@ class TableModel:
     def read_blocks(
         self, source: Any, *, id: str | None = None, rows: int = 50_000, **csv: Any
     ) -> Iterator[pd.DataFrame]:
-        """The columns of a table that the model needs, in blocks; see `iter_blocks`.
-
-        Parameters
-        ----------
-        source : path, "-", or data frame
-        id : str, optional
-            As in `predict`.
-        rows : int
-            Rows per block.
-        **csv
-            ``delimiter``, ``decimal`` and ``encoding`` of `read_table`.
-        """
+        """The columns of a table that the model needs, in blocks; see `iter_blocks`."""
         types = dict.fromkeys(self.encoder.kinds_, "float64")
         types |= dict.fromkeys(self._texts(id), "str")
         for place, block in enumerate(iter_blocks(source, types, rows=rows, **csv)):
@@ -298,8 +264,7 @@ class TableModel:
         """Columns that may name the rows, the preferred one first."""
         if id is not None:
             return [id]
-        names = dict.fromkeys([self.roles.id, "id"])
-        return [name for name in names if name and name not in self.encoder.kinds_]
+        return [name for name in (self.roles.id, "id") if name and name not in self.encoder.kinds_]
 
     def _predict(
         self, frame: pd.DataFrame, fidelity: str | None, id: str | None
@@ -313,8 +278,7 @@ class TableModel:
             p = np.empty((0, len(classes)))
             mean = variance = np.empty(0 if len(classes) == 2 else (0, len(classes)))
         columns: dict[str, Any] = {"label": model.classes_[np.argmax(p, axis=1)]}
-        columns |= {f"p_{c}": p[:, k] for k, c in enumerate(classes)}
-        for name, values in (("latent_mean", mean), ("latent_sd", np.sqrt(variance))):
+        for name, values in (("p", p), ("latent_mean", mean), ("latent_sd", np.sqrt(variance))):
             if values.ndim == 1:
                 columns[name] = values
             else:
@@ -358,8 +322,7 @@ class TableModel:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file that `polyfid.load` reads; by custom ``*.polyfid``.
 
-        The file holds the training rows, so that a report can be made of it, and names of the
-        files they came from, without their folders.
+        The file holds the training rows and names of their files, without folders.
         """
         model_files.write(path, "table", self._state(), self.summary())
 
