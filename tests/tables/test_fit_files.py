@@ -183,15 +183,6 @@ def test_errors_are_those_of_tables_in_memory(tidy, tmp_path, what, kind):
     assert error.value.problems == expected.value.problems
 
 
-def test_all_that_is_wrong_is_told_at_once(tidy, tmp_path):
-    tidy.loc[100, "label"] = None
-    tidy.loc[200, "fidelity"] = None
-    tidy.to_csv(tmp_path / "tidy.csv", index=False)
-    with pytest.raises(TableError, match=r"tidy.csv, row 102, column 'label'.*1 more") as error:
-        fit_files([tmp_path / "tidy.csv"])
-    assert "row 202, column 'fidelity'" in error.value.problems[1]
-
-
 @pytest.mark.parametrize(
     ("name", "value", "match"),
     [

@@ -103,19 +103,9 @@ def test_ids_keep_their_digits(write, cells, kept):
             assert frame["id"].tolist() == [float(c) if "." in c else int(c) for c in cells]
 
 
-def test_columns_can_be_kept_as_text(write):
-    frame = read_table(write("a,b\n1.0,2\n2.50,3\n"), text=["a"])
-    assert frame.to_dict("list") == {"a": ["1.0", "2.50"], "b": [2, 3]}
-
-
 def test_quoted_cells_may_hold_anything(write):
     frame = read_table(write('a,b\n"x,\ny","say ""hi"""\nz,5" pipe\n'))
     assert frame.to_dict("list") == {"a": ["x,\ny", "z"], "b": ['say "hi"', '5" pipe']}
-
-
-def test_columns_without_name_get_one(write):
-    frame = read_table(write(",x,\n0,1,\n1,2,\n"))
-    assert frame.columns.tolist() == ["unnamed_1", "x", "unnamed_3"]
 
 
 @pytest.mark.parametrize("content", ["x,y\n", "x,y", "\ufeffx,y\r\n\r\n"])
@@ -180,13 +170,6 @@ def test_rows_are_counted_whichever_way_lines_end(write, start, end):
     text = start + "x,y\n1,a\n2,b\n"
     frame = read_table(write(text.replace("\n", end)))
     assert [int(p.split()[-1]) for p in RowPlaces.of(frame)] == [len(start) + 2, len(start) + 3]
-
-
-def test_row_numbers_do_not_need_the_file_any_more(write):
-    path = write("x\n\n\n1\n2\n")
-    frame = read_table(path)
-    path.unlink()
-    assert RowPlaces.of(frame)[1] == "t.csv, row 5"
 
 
 # ---------------------------------------------------------------------------- complaints
@@ -336,12 +319,15 @@ PIECES = st.sampled_from(
     [b",", b";", b'"', b'""', b"\n", b"\r", b"\0", b"\xff", b"\xe4", b"1e999", b"nan", b"\t", b"|"]
 )
 EDITS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 5), PIECES | st.binary(max_size=4)))
-TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 quiet = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 
 
 @settings(max_examples=150, **quiet)
-@given(st.sampled_from(SEEDS), EDITS, st.sampled_from(["utf-8", None, "utf-16", "cp1252"]))
+@given(
+    st.sampled_from(SEEDS) | st.binary(max_size=200),
+    EDITS,
+    st.sampled_from(["utf-8", None, "utf-16", "cp1252"]),
+)
 def test_nothing_but_table_errors_comes_of_mutated_files(tmp_path, content, edits, encoding):
     for place, length, piece in edits:
         content = content[:place] + piece + content[place + length :]
@@ -355,23 +341,5 @@ def test_nothing_but_table_errors_comes_of_mutated_files(tmp_path, content, edit
     with suppress(TableError):
         shapes.add(pd.concat(iter_blocks(path, rows=2, encoding=encoding)).shape)
     assert len(shapes) < 2
-
-
-@settings(max_examples=100, **quiet)
-@given(st.binary(max_size=200))
-def test_nothing_but_table_errors_comes_of_any_bytes(tmp_path, content):
-    path = tmp_path / "f.csv"
-    path.write_bytes(content)
-    for read in (read_table, lambda p: list(iter_blocks(p, {"a": "float64"}))):
-        with suppress(TableError):
-            read(path)
-
-
-@settings(max_examples=60, **quiet)
-@given(st.lists(st.lists(TEXT, min_size=2, max_size=2), max_size=6))
-def test_any_text_survives_in_a_file_of_pandas(tmp_path, rows):
-    path = tmp_path / "f.csv"
-    frame = pd.DataFrame(rows, columns=["a", "b"], dtype=str)
-    frame.to_csv(path, index=False, quoting=1, lineterminator="\n", encoding="utf-8")
-    back = read_table(path, text=["a", "b"], delimiter=",")
-    assert back.fillna("").values.tolist() == frame.values.tolist()
+    with suppress(TableError):
+        list(iter_blocks(path, {"a": "float64"}, encoding=encoding))

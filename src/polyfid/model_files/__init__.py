@@ -1,7 +1,7 @@
 """Models in files, without pickle: loading one runs no code of the file."""
 
 from polyfid.model_files.container import SCHEMA, ModelFileError, is_model, refusing
-from polyfid.model_files.load import inspect, plain, read, write
+from polyfid.model_files.load import inspect, read, write
 from polyfid.model_files.registry import register
 
 __all__ = [
@@ -9,7 +9,6 @@ __all__ = [
     "ModelFileError",
     "inspect",
     "is_model",
-    "plain",
     "read",
     "refusing",
     "register",

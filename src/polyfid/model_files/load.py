@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import os
 import platform
 from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
-
-import numpy as np
 
 from polyfid._version import __version__
 from polyfid.model_files.codec import Decoder, Encoder
@@ -22,6 +19,7 @@ from polyfid.model_files.container import (
     write_file,
 )
 from polyfid.model_files.registry import KINDS, find
+from polyfid.values import to_json
 
 _OWN_KEYS = {"format", "schema", "kind", "created_by", "versions", "arrays", "sha256", "state"}
 
@@ -62,7 +60,7 @@ def write(path: PathLike, kind: str, state: Any, about: Mapping[str, Any] | None
         "kind": kind,
         "created_by": f"polyfid {__version__}",
         "versions": {**versions, **{name: version(name) for name in libraries}},
-        **{key: plain(value) for key, value in about.items()},
+        **to_json(about),
         "state": encoder.encode(state),
     }
     write_file(path, header, encoder.arrays)
@@ -151,24 +149,3 @@ def load(path: PathLike) -> Any:
         )
     with refusing(path):
         return find(KINDS[kind])._restore(state)
-
-
-def plain(value: Any) -> Any:
-    """A value made ready for JSON: numbers of numpy as Python's, NaN as None, the rest as text.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from polyfid.model_files import plain
-    >>> plain({"a": (np.float64(0.5), float("nan")), 2: np.array(["x"])})
-    {'a': [0.5, None], '2': ['x']}
-    """
-    if isinstance(value, np.ndarray | np.generic):
-        value = value.tolist()
-    if isinstance(value, Mapping):
-        return {str(k): plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(v) for v in value]
-    if isinstance(value, float):
-        return float(value) if math.isfinite(value) else None
-    return value if value is None or isinstance(value, bool | int | str) else str(value)

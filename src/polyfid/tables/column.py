@@ -186,7 +186,7 @@ def as_classes(texts: NDArray[Any]) -> NDArray[Any]:
     return np.array([*numbers, 0], dtype=np.int64)[codes]
 
 
-def sorted_levels(fidelity: NDArray[Any]) -> tuple[str, ...]:
+def sorted_levels(fidelity: Iterable[Any]) -> tuple[str, ...]:
     """Levels by number if all are numbers, else by name."""
     names = sorted({name for name in fidelity if name is not None})
     try:

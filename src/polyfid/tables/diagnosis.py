@@ -114,15 +114,7 @@ class Diagnosis:
 def diagnose(table: LabelledTable, *, missing: Missing = "error") -> Diagnosis:
     """Check a labelled table without fitting a model.
 
-    Parameters
-    ----------
-    table : LabelledTable
-    missing : {"error", "median", "indicator"}
-        What a fit would do about missing values.
-
-    Returns
-    -------
-    Diagnosis
+    ``missing`` is what a fit would do about missing values; see `TableEncoder`.
 
     Examples
     --------
@@ -151,22 +143,28 @@ def diagnose(table: LabelledTable, *, missing: Missing = "error") -> Diagnosis:
         problems.append(
             f"all labels are {classes[0]!r}: there must be at least two classes to tell apart"
         )
-    points = _point_ids(table.features)
-    rows = pd.DataFrame({"point": points, "level": table.fidelity, "label": table.label})
+    rows = pd.DataFrame(
+        {"point": _point_ids(table.features), "level": table.fidelity, "label": table.label}
+    )
     shared = _shared(rows, table.levels)
+    notes = [*_level_notes(table, counts), *_row_notes(table, rows)]
+    constant = [f.name for f in features if f.distinct == 1 and not f.missing]
+    if constant:
+        what = "a feature with one value only, which tells"
+        several = "features with one value only, which tell"
+        notes.append(f"{what if len(constant) == 1 else several} nothing: {name_few(constant)}")
+    if table.left_out:
+        plural = "s" * (len(table.left_out) > 1)
+        notes.append(f"column{plural} left out: {name_few(table.left_out)}")
+    for pair in shared:
+        points = _several(pair.points, "point", "points")
+        notes.append(
+            f"{pair.lower!r} and {pair.upper!r} have labelled {points} in common, and disagree on "
+            f"{pair.differ} of them ({pair.differ / pair.points:.0%})"
+        )
     return Diagnosis(
         tuple(problems),
-        (
-            *_level_notes(table, counts),
-            *_row_notes(table, rows),
-            *_feature_notes(table, features),
-            *(
-                f"{pair.lower!r} and {pair.upper!r} have labelled "
-                f"{_several(pair.points, 'point', 'points')} in common, and disagree on "
-                f"{pair.differ} of them ({pair.differ / pair.points:.0%})"
-                for pair in shared
-            ),
-        ),
+        tuple(notes),
         table.levels,
         classes,
         tuple(tuple(int(n) for n in row) for row in counts.to_numpy()),
@@ -259,19 +257,6 @@ def _row_notes(table: LabelledTable, rows: pd.DataFrame) -> list[str]:
     if empty:
         what = _several(empty, "row has weight 0 and does", "rows have weight 0 and do")
         notes.append(f"{what} not count")
-    return notes
-
-
-def _feature_notes(table: LabelledTable, features: tuple[FeatureSummary, ...]) -> list[str]:
-    notes = []
-    constant = [f.name for f in features if f.distinct == 1 and not f.missing]
-    if constant:
-        what = "a feature with one value only, which tells"
-        several = "features with one value only, which tell"
-        notes.append(f"{what if len(constant) == 1 else several} nothing: {name_few(constant)}")
-    if table.left_out:
-        plural = "s" * (len(table.left_out) > 1)
-        notes.append(f"column{plural} left out: {name_few(table.left_out)}")
     return notes
 
 

@@ -15,13 +15,7 @@ from sklearn.exceptions import NotFittedError
 
 from polyfid.arrays import Array
 from polyfid.frames import is_frame, to_pandas
-from polyfid.tables.column import (
-    CategoryLearner,
-    ColumnEncoding,
-    Missing,
-    NumberLearner,
-    is_text,
-)
+from polyfid.tables.column import CategoryLearner, ColumnEncoding, Missing, NumberLearner, is_text
 from polyfid.tables.places import TableError, columns_of_file, file_of, no_column, raise_all
 from polyfid.text import name_few
 

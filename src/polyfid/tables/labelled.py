@@ -20,14 +20,7 @@ from polyfid.tables.column import (
     sorted_levels,
     to_numbers,
 )
-from polyfid.tables.places import (
-    RowPlaces,
-    TableError,
-    WrongCells,
-    file_of,
-    no_column,
-    raise_all,
-)
+from polyfid.tables.places import RowPlaces, TableError, WrongCells, file_of, no_column, raise_all
 from polyfid.tables.read import read_table
 from polyfid.text import name_few
 from polyfid.values import to_text
@@ -37,6 +30,12 @@ ANNOTATORS = ("worker", "annotator")
 #: More different labels than this, if they have decimals, are measurements and not classes.
 MOST_FRACTIONS = 20
 
+NO_ROWS = "there are no rows below the header"
+_STORED = ("label", "fidelity", "levels", "weight", "ids", "left_out")
+_CONFLICT = (
+    "{cell} is not a number, and in {file} the column is of numbers; correct it, or name the "
+    "column as categorical (--categorical)"
+)
 _FILL_IN = "{others}; fill it in, or leave the row out"
 
 
@@ -102,13 +101,9 @@ class Roles:
                 taken[column] = role
         for column in (*(self.features or ()), *self.categorical):
             if column in taken:
-                raise ValueError(
-                    f"column {column!r} is the {taken[column]}; it cannot be a feature"
-                )
-        if self.features is not None:
-            beside = [c for c in self.categorical if c not in self.features]
-            if beside:
-                raise ValueError(f"categorical names {beside[0]!r}, which is not among features")
+                raise ValueError(f"column {column!r} is the {taken[column]}; it is no feature")
+            if self.features is not None and column not in self.features:
+                raise ValueError(f"categorical names {column!r}, which is not among features")
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,24 +161,16 @@ class LabelledTable:
 
     def _state(self) -> dict[str, Any]:
         """What a model file stores of the rows."""
-        return {
-            "features": {name: _stored(values) for name, values in self.features.items()},
-            "label": self.label,
-            "fidelity": self.fidelity,
-            "levels": self.levels,
-            "weight": self.weight,
-            "ids": self.ids,
-            "places": self.places.to_list(),
-            "left_out": self.left_out,
-        }
+        features = {name: _stored(values) for name, values in self.features.items()}
+        others = {name: getattr(self, name) for name in _STORED}
+        return {"features": features, "places": self.places.to_list(), **others}
 
     @classmethod
     def _restore(cls, state: Mapping[str, Any], roles: Roles) -> LabelledTable:
         """The rows of what was stored."""
         places = RowPlaces.from_list(state["places"])
         features = places.attached_to(pd.DataFrame(state["features"]))
-        others = {n: state[n] for n in ("label", "fidelity", "levels", "weight", "ids", "left_out")}
-        table = cls(features, places=places, roles=roles, **others)
+        table = cls(features, places=places, roles=roles, **{n: state[n] for n in _STORED})
         columns = (table.label, table.fidelity, table.weight, table.ids)
         same = all(c is None or np.shape(c) == (len(features),) for c in columns)
         if not same or len(places) != len(features):
@@ -241,8 +228,6 @@ def read_labelled(
     roles = roles or Roles()
     text = {roles.target, roles.fidelity, roles.id or "id", *roles.categorical}
     frames = [named(read_table(s, text=text, **csv), k) for k, s in enumerate(sources)]
-    for frame in frames:
-        refuse_no_rows(frame, len(frame) > 0)
     roles, features, left_out = find_columns(frames, roles, names)
     scan = LabelScan(roles, names, {*features} - {*roles.categorical})
     columns = [scan.read(frame, table) for table, frame in enumerate(frames)]
@@ -279,17 +264,13 @@ def check_sources(
 
 
 def named(frame: pd.DataFrame, place: int) -> pd.DataFrame:
-    """The frame; one that comes from no file is named by its place, and its rows are counted."""
+    """The frame, which must have rows; if it comes from no file it is named by its place."""
+    if not len(frame):
+        raise TableError(NO_ROWS, path=file_of(frame) or f"table {place + 1}")
     if RowPlaces.of(frame).files[0].name:
         return frame
     places = RowPlaces.of_file(f"table {place + 1}", len(frame))
     return places.attached_to(frame.reset_index(drop=True))
-
-
-def refuse_no_rows(head: pd.DataFrame, has_rows: bool) -> None:
-    """Raise an error if a table has no rows."""
-    if not has_rows:
-        raise TableError("there are no rows below the header", path=file_of(head))
 
 
 # ----------------------------------------------------------------------------- columns
@@ -298,10 +279,7 @@ def refuse_no_rows(head: pd.DataFrame, has_rows: bool) -> None:
 def find_columns(
     frames: Sequence[pd.DataFrame], roles: Roles, names: Sequence[str | None]
 ) -> tuple[Roles, list[str], tuple[str, ...]]:
-    """The roles with id, weight and levels that were detected, the features, the columns left out.
-
-    ``names`` are the levels of the tables; a table without has a column of them.
-    """
+    """The roles with those that were detected, the features, and the columns left out."""
     asked = {*(roles.features or ()), *roles.categorical}
     for role in ("id", "weight"):
         everywhere = all(role in frame.columns for frame in frames)
@@ -332,10 +310,8 @@ def find_columns(
         holders = {n: file_of(frame) for frame in reversed(frames) for n in frame.columns}
         _require(frames, {n: (f", which {holders[n]} has", advice) for n in features})
     if not features:
-        raise TableError(
-            f"there is no column to learn from, only {name_few(frames[0].columns)}",
-            path=file_of(frames[0]),
-        )
+        problem = f"there is no column to learn from, only {name_few(frames[0].columns)}"
+        raise TableError(problem, path=file_of(frames[0]))
     roles = replace(roles, levels=_declared_order(frames, roles, names))
     return roles, features, tuple(n for n in every if n not in others and n not in features)
 
@@ -357,9 +333,8 @@ def _declared_order(
     """Levels, least trusted first, as they were given or as an ordered column has them."""
     given = [name for name in names if name is not None]
     if roles.levels is not None and given and set(given) != set(roles.levels):
-        raise ValueError(
-            f"levels and level_files name different levels: {list(roles.levels)} and {given}"
-        )
+        both = f"{list(roles.levels)} and {given}"
+        raise ValueError(f"levels and level_files name different levels: {both}")
     if roles.levels is not None or given:
         return roles.levels or tuple(given)
     dtypes: list[Any] = [frame[roles.fidelity].dtype for frame in frames]
@@ -375,8 +350,8 @@ def _declared_order(
 class LabelScan:
     """Reads labels, levels and weights of tables, whole or in blocks; notes what is wrong.
 
-    ``names`` are the levels of the tables. Features that are ``compared`` must not be of numbers in
-    one table and of text in another.
+    ``names`` are the levels of the tables. ``compared`` features may not be numbers in one table
+    and text in another.
     """
 
     def __init__(
@@ -435,11 +410,7 @@ class LabelScan:
             if name not in self._with_numbers and values.notna().any():
                 self._with_numbers[name] = file_of(frame)
             return
-        problem = (
-            "{cell} is not a number, and in {file} the column is of numbers; correct it, or name "
-            "the column as categorical (--categorical)"
-        )
-        text = self._texts.setdefault(name, WrongCells(name, problem))
+        text = self._texts.setdefault(name, WrongCells(name, _CONFLICT))
         if not text:  # the first one is named
             text.add(frame, to_numbers(values)[1])
 

@@ -6,11 +6,11 @@ import math
 import os
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -23,13 +23,13 @@ from polyfid.learning.progress import Callback, Progress
 from polyfid.tables.column import Missing, as_classes, sorted_levels
 from polyfid.tables.encoder import TableEncoder
 from polyfid.tables.labelled import (
+    NO_ROWS,
     LabelScan,
     Roles,
     check_sources,
     find_columns,
     named,
     one_class_error,
-    refuse_no_rows,
 )
 from polyfid.tables.places import TableError, file_of
 from polyfid.tables.read import CsvTable, TypedTable, open_table, read_table
@@ -94,7 +94,8 @@ class LabelledFiles:
                 if is_frame(source):
                     source = named(read_table(source), place)
                 table = stack.enter_context(open_table(source, **self._csv))
-                refuse_no_rows(table.head, table.has_rows)
+                if not table.has_rows:
+                    raise TableError(NO_ROWS, path=file_of(table.head))
                 self._tables.append(table)
             self._stack = stack.pop_all()
         return self
@@ -114,18 +115,49 @@ class LabelledFiles:
         needed = text | {*features, *filter(None, [roles.weight])}
         self._needed = [[n for n in head.columns if n in needed] for head in heads]
         before = self._text_columns(text)
-        while True:
-            text_features = frozenset().union(*before) & {*features}
-            survey = _Survey(roles, features, text_features, missing, self._names)
-            for number, (table, names) in enumerate(zip(self._tables, self._needed, strict=True)):
-                for block in table.scan(names, self._rows):
-                    survey.add(block, number)
-                    if callback is not None:
-                        callback(Progress("reading", survey.n_rows, None, math.nan))
-            after = self._text_columns(text)
-            if after == before:
-                return survey.summary()
-            before = after
+        text_features = frozenset().union(*before) & {*features}
+        encoder = TableEncoder(categorical=roles.categorical, missing=missing)
+        encoder._start(features, text_features)
+        # Where all tables have text, or all have numbers, there is nothing to compare.
+        scan = LabelScan(roles, self._names, text_features - {*roles.categorical})
+        files: dict[str | None, None] = {}
+        labels: dict[str, None] = {}
+        counts: Counter[Any] = Counter()  # rows of pairs of level and label
+        n_rows = 0
+        for number, block in self._blocks("scan"):
+            label, fidelity, weight = scan.read(block, number)
+            files[file_of(block)] = None
+            labels |= dict.fromkeys(pd.unique(label[~pd.isna(label)]))
+            _refuse_many(labels, block, roles)
+            pairs = pd.DataFrame({"level": fidelity, "label": label})
+            counts.update(pairs.value_counts().mul(0).to_dict())
+            counts.update(pairs[weight > 0.0].value_counts().to_dict())
+            encoder._add(block)
+            n_rows += len(block)
+            if callback is not None:
+                callback(Progress("reading", n_rows, None, math.nan))
+        if self._text_columns(text) != before:
+            return self.survey(missing, callback)
+        values = as_classes(np.array([*labels], dtype=object))
+        path = next(iter(files))
+        scan.check(values, path)
+        levels = roles.levels or sorted_levels({level for level, _ in counts})
+        classes = np.unique(values)
+        codes = dict(zip(labels, np.searchsorted(classes, values).tolist(), strict=True))
+        table = np.zeros((len(levels), len(classes)), dtype=np.intp)
+        for (level, name), count in counts.items():
+            table[levels.index(level), codes[name]] += count
+        fitted = TableEncoder.of(encoder.columns_, missing)
+        there = classes[table.any(axis=0)].tolist()
+        if len(there) < 2:
+            raise one_class_error(there, path if len(files) == 1 else None, roles)
+        return FilesSummary(fitted, roles, levels, classes, table, n_rows, codes)
+
+    def _blocks(self, kind: Literal["scan", "final"]) -> Iterator[tuple[int, pd.DataFrame]]:
+        """All blocks, each with the number of its table."""
+        for number, (table, names) in enumerate(zip(self._tables, self._needed, strict=True)):
+            for block in getattr(table, kind)(names, self._rows):
+                yield number, block
 
     def _text_columns(self, text: set[str]) -> list[frozenset[str]]:
         tables = zip(self._tables, self._needed, strict=True)
@@ -138,22 +170,21 @@ class LabelledFiles:
         places = {name: t for t, name in enumerate(summary.levels)}
         done = 0
         scan = LabelScan(summary.roles, self._names)
-        for number, (table, names) in enumerate(zip(self._tables, self._needed, strict=True)):
-            for block in table.final(names, self._rows):
-                label, fidelity, weight = scan.read(block, number)
-                rows = np.empty(len(block), summary.row_type)
-                rows["x"], unknown = summary.encoder.encode(block)
-                rows["level"] = pd.Series(fidelity).map(places).fillna(-1)
-                rows["code"] = pd.Series(label).map(summary.labels).fillna(-1)
-                if summary.roles.weight is not None:
-                    rows["weight"] = weight
-                done += len(block)
-                lost = min(rows["level"].min(), rows["code"].min()) < 0
-                if unknown or lost or done > summary.n_rows:
-                    raise _changed(block)
-                if callback is not None:
-                    callback(Progress("encoding", done, summary.n_rows, math.nan))
-                yield rows
+        for number, block in self._blocks("final"):
+            label, fidelity, weight = scan.read(block, number)
+            rows = np.empty(len(block), summary.row_type)
+            rows["x"], unknown = summary.encoder.encode(block)
+            rows["level"] = pd.Series(fidelity).map(places).fillna(-1)
+            rows["code"] = pd.Series(label).map(summary.labels).fillna(-1)
+            if summary.roles.weight is not None:
+                rows["weight"] = weight
+            done += len(block)
+            lost = min(rows["level"].min(), rows["code"].min()) < 0
+            if unknown or lost or done > summary.n_rows:
+                raise _changed(block)
+            if callback is not None:
+                callback(Progress("encoding", done, summary.n_rows, math.nan))
+            yield rows
         if done < summary.n_rows:
             raise _changed(block)
 
@@ -162,63 +193,13 @@ def _changed(block: pd.DataFrame) -> TableError:
     return TableError("the file changed while it was read", path=file_of(block))
 
 
-class _Survey:
-    """Adds up what blocks of labelled rows hold."""
-
-    def __init__(
-        self,
-        roles: Roles,
-        features: Sequence[str],
-        text: frozenset[str],
-        missing: Missing,
-        names: Sequence[str | None],
-    ) -> None:
-        self._roles = roles
-        self._encoder = TableEncoder(categorical=roles.categorical, missing=missing)
-        self._encoder._start(features, text)
-        # Where all tables have text, or all have numbers, there is nothing to compare.
-        self._scan = LabelScan(roles, names, text - {*roles.categorical})
-        self._counts: Counter[Any] = Counter()  # of pairs of level and label
-        self._labels: dict[str, None] = {}
-        self._levels: dict[str, None] = {}
-        self._files: dict[str | None, None] = {}
-        self.n_rows = 0
-
-    def add(self, block: pd.DataFrame, table: int) -> None:
-        """Take some rows into account."""
-        label, fidelity, weight = self._scan.read(block, table)
-        rows = pd.DataFrame({"level": fidelity, "label": label})
-        self._labels |= dict.fromkeys(rows["label"].dropna().unique())
-        self._levels |= dict.fromkeys(rows["level"].dropna().unique())
-        self._counts.update(rows[weight > 0.0].value_counts().to_dict())
-        self._files[file_of(block)] = None
-        if len(self._labels) > MOST_CLASSES:
-            problem = (
-                f"there are more than {MOST_CLASSES} different labels, such as "
-                f"{name_few([*self._labels][:3])}: measurements or names, not classes; put classes "
-                "in"
-            )
-            raise TableError(problem, path=file_of(block), column=self._roles.target)
-        self._encoder._add(block)
-        self.n_rows += len(block)
-
-    def summary(self) -> FilesSummary:
-        """All of it; an error lists what is wrong."""
-        roles, texts = self._roles, [*self._labels]
-        first, *others = self._files
-        values = as_classes(np.array(texts, dtype=object))
-        self._scan.check(values, first)
-        levels = roles.levels or sorted_levels(np.array([*self._levels], dtype=object))
-        encoder = TableEncoder.of(self._encoder.columns_, self._encoder.missing)
-        classes = np.unique(values)
-        labels = dict(zip(texts, np.searchsorted(classes, values).tolist(), strict=True))
-        counts = np.zeros((len(levels), len(classes)), dtype=np.intp)
-        for (level, text), count in self._counts.items():
-            counts[levels.index(level), labels[text]] += count
-        there = classes[counts.any(axis=0)].tolist()
-        if len(there) < 2:
-            raise one_class_error(there, None if others else first, roles)
-        return FilesSummary(encoder, roles, levels, classes, counts, self.n_rows, labels)
+def _refuse_many(labels: Collection[str], block: pd.DataFrame, roles: Roles) -> None:
+    if len(labels) > MOST_CLASSES:
+        problem = (
+            f"there are more than {MOST_CLASSES} different labels, such as "
+            f"{name_few([*labels][:3])}: measurements or names, not classes; put classes in"
+        )
+        raise TableError(problem, path=file_of(block), column=roles.target)
 
 
 # ---------------------------------------------------------------------- rows on disk

@@ -15,7 +15,7 @@ from difflib import get_close_matches
 from itertools import count, groupby, islice
 from numbers import Integral
 from operator import itemgetter
-from typing import IO, Any, Literal, cast
+from typing import IO, Any, Literal, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
@@ -146,8 +146,7 @@ class TableFile:
         return count + (last not in b"\r\n")
 
 
-@dataclass(frozen=True)
-class CsvRow:
+class CsvRow(NamedTuple):
     """Cells of a row of a text file, and the lines on which it begins and ends."""
 
     cells: list[str]
@@ -189,8 +188,7 @@ class FileRows:
 
     ``lines`` are pairs of a row, counted from 0, and its line in the file; rows between two pairs
     are on consecutive lines. Rows that were read in blocks have a ``path`` instead, where their
-    lines are found if they are needed. ``columns`` are those of the file, where the data frame has
-    some of them only.
+    lines are found if they are needed. ``columns`` are all columns of the file.
     """
 
     name: str

@@ -22,14 +22,7 @@ from polyfid.tables.csv_files import (
     opened,
     raise_if_quote_open,
 )
-from polyfid.tables.places import (
-    DAMAGE,
-    Dialect,
-    FileRows,
-    RowPlaces,
-    TableError,
-    TableFile,
-)
+from polyfid.tables.places import DAMAGE, Dialect, FileRows, RowPlaces, TableError, TableFile
 
 #: Bytes of a text file that are parsed at a time; a row may not be longer than all of them.
 CHUNK, LONGEST_CHUNK = 1 << 20, 1 << 26
@@ -69,11 +62,6 @@ def read_table(
     -------
     DataFrame
         Later errors name file and row as long as its index is kept.
-
-    Raises
-    ------
-    TableError
-        If the table is damaged or makes no sense.
 
     Examples
     --------
@@ -169,22 +157,17 @@ def open_table(
 class TypedTable:
     """A table whose columns have types of their own; it can be read again and again.
 
-    `CsvTable` has the same methods. ``head`` has all columns and no rows. ``scan`` gives blocks of
-    some columns, in types that may turn out wrong for a text file: where ``text_columns`` has
-    changed after a scan, the scan is to be repeated. ``final`` gives the same blocks in types that
-    hold for all rows.
+    `CsvTable` has the same methods. ``head`` has all columns and no rows. ``read`` gives all rows,
+    ``blocks`` those of columns that have a type. ``scan`` gives blocks of some columns, in types
+    that may turn out wrong for a text file: where ``text_columns`` has changed after a scan, the
+    scan is to be repeated. ``final`` gives the same blocks in types that hold for all rows.
     """
 
     head: pd.DataFrame
     has_rows: bool
 
-    def read(self, text: Collection[str]) -> pd.DataFrame:
-        """All rows; columns in ``text`` stay text, where they have no type of their own."""
-        raise NotImplementedError
-
-    def blocks(self, types: Collection[str] | None, rows: int) -> Iterator[pd.DataFrame]:
-        """Rows in blocks, of the columns that have a type."""
-        raise NotImplementedError
+    read: Callable[[Collection[str]], pd.DataFrame]
+    blocks: Callable[[Collection[str] | None, int], Iterator[pd.DataFrame]]
 
     def text_columns(
         self, names: Sequence[str], text: Collection[str], rows: int
