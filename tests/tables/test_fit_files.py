@@ -3,7 +3,6 @@
 import gzip
 import os
 import tracemalloc
-import warnings
 from unittest.mock import Mock
 
 import numpy as np
@@ -51,13 +50,19 @@ def assert_as_in_memory(model, table, missing="error"):
     )
 
 
-def test_a_tidy_csv_file(tidy, path):
-    model = fit_files([path], LEVELS)
+def test_a_tidy_csv_file(tidy, path, tmp_path):
+    given = make_model()
+    model = fit_files([path], LEVELS, classifier=given)
+    assert given.levels is None
+    assert not hasattr(given, "report_")
     assert_as_in_memory(model, read_labelled([path], LEVELS))
     assert model.table is None
     assert model.predict(tidy)["id"].tolist() == tidy["id"].tolist()
     with pytest.raises(ValueError, match="fitted in blocks"):
         model.training()
+    model.save(tmp_path / "model.polyfid")
+    again = load(tmp_path / "model.polyfid")
+    pd.testing.assert_frame_equal(again.predict(tidy), model.predict(tidy))
 
 
 def test_the_fit_is_that_of_the_rows_in_blocks(path):
@@ -68,9 +73,11 @@ def test_the_fit_is_that_of_the_rows_in_blocks(path):
     np.testing.assert_array_equal(model.classifier.predict_proba(x), same.predict_proba(x))
 
 
-@pytest.mark.parametrize("kind", ["csv.gz", "parquet", "frame", "several", "semicolons"])
-def test_other_sources(tidy, tmp_path, kind):
-    files = [tmp_path / f"t.{kind}"]
+@pytest.mark.parametrize(
+    "kind", ["csv.gz", "parquet", "frame", "several", "semicolons", "levels", "stdin"]
+)
+def test_other_sources(tidy, path, tmp_path, monkeypatch, kind):
+    files, levels = [tmp_path / f"t.{kind}"], None
     if kind == "csv.gz":
         files[0].write_bytes(gzip.compress(tidy.to_csv(index=False).encode()))
     elif kind == "parquet":
@@ -81,27 +88,21 @@ def test_other_sources(tidy, tmp_path, kind):
         files = [tmp_path / "a.csv", tmp_path / "b.csv"]
         tidy[:100].to_csv(files[0], index=False)
         tidy[100:].to_csv(files[1], index=False, columns=tidy.columns[::-1])
-    else:
+    elif kind == "semicolons":
         tidy.to_csv(files[0], index=False, sep=";", decimal=",")
-    assert_as_in_memory(fit_files(files), read_labelled(files))
-
-
-def test_one_file_per_level(tidy, tmp_path):
-    levels = {}
-    for level in ("expert", "crowd"):  # not as they sort
-        levels[level] = tmp_path / f"{level}.csv"
-        rows = tidy[tidy["fidelity"] == level].drop(columns=["fidelity", "weight"])
-        rows.to_csv(levels[level], index=False)
-    model = fit_files([], level_files=levels)
-    assert model.classifier.levels_ == ("expert", "crowd")
-    assert_as_in_memory(model, read_labelled([], level_files=levels))
-
-
-def test_standard_input_is_read_as_often_as_it_takes(path, monkeypatch):
-    with path.open() as stream:
-        monkeypatch.setattr("sys.stdin", stream)
-        model = fit_files(["-"])
-    assert_as_in_memory(model, read_labelled([path]))
+    elif kind == "levels":
+        files, levels = [], {level: tmp_path / f"{level}.csv" for level in ("expert", "crowd")}
+        for level, file in levels.items():  # not as they sort
+            rows = tidy[tidy["fidelity"] == level].drop(columns=["fidelity", "weight"])
+            rows.to_csv(file, index=False)
+    else:
+        with path.open() as stream:
+            monkeypatch.setattr("sys.stdin", stream)
+            assert_as_in_memory(fit_files(["-"]), read_labelled([path]))
+        return
+    model = fit_files(files, level_files=levels)
+    assert_as_in_memory(model, read_labelled(files, level_files=levels))
+    assert model.classifier.levels_ == tuple(levels or ("crowd", "expert"))
 
 
 # --------------------------------------------------------------------- types and medians
@@ -351,15 +352,3 @@ def test_a_file_that_is_no_checkpoint_is_kept(tidy, tmp_path):
         assert path.read_bytes() == before
     with pytest.raises(ValueError, match="no folder for checkpoint"):
         fit_files([tidy], checkpoint=tmp_path / "none" / "c.polyfid")
-
-
-def test_saved_and_loaded_while_the_given_classifier_stays_as_it_is(tidy, tmp_path):
-    given = make_model()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        model = fit_files([tidy], classifier=given)
-    assert given.levels is None
-    assert not hasattr(given, "report_")
-    model.save(tmp_path / "model.polyfid")
-    again = load(tmp_path / "model.polyfid")
-    pd.testing.assert_frame_equal(again.predict(tidy), model.predict(tidy))

@@ -122,6 +122,7 @@ class LabelledFiles:
         scan = LabelScan(roles, self._names, text_features - {*roles.categorical})
         files: dict[str | None, None] = {}
         labels: dict[str, None] = {}
+        present: dict[str, None] = {}
         counts: Counter[Any] = Counter()  # rows of pairs of level and label
         n_rows = 0
         for number, block in self._blocks("scan"):
@@ -130,7 +131,7 @@ class LabelledFiles:
             labels |= dict.fromkeys(pd.unique(label[~pd.isna(label)]))
             _refuse_many(labels, block, roles)
             pairs = pd.DataFrame({"level": fidelity, "label": label})
-            counts.update(pairs.value_counts().mul(0).to_dict())
+            present |= dict.fromkeys(pd.unique(fidelity[~pd.isna(fidelity)]))
             counts.update(pairs[weight > 0.0].value_counts().to_dict())
             encoder._add(block)
             n_rows += len(block)
@@ -141,7 +142,7 @@ class LabelledFiles:
         values = as_classes(np.array([*labels], dtype=object))
         path = next(iter(files))
         scan.check(values, path)
-        levels = roles.levels or sorted_levels({level for level, _ in counts})
+        levels = roles.levels or sorted_levels(present)
         classes = np.unique(values)
         codes = dict(zip(labels, np.searchsorted(classes, values).tolist(), strict=True))
         table = np.zeros((len(levels), len(classes)), dtype=np.intp)

@@ -127,8 +127,7 @@ class TableModel:
         files, roles, level_files, **csv
             As in `read_labelled`. Errors are the same, too.
         classifier, missing
-            As in `fit`. Medians are exact for up to 4 million numbers in all columns together,
-            beyond that those of a sample.
+            As in `fit`. Medians of more than 4 million numbers are those of a sample.
         rows : int
             Rows per block.
         checkpoint : path, optional
@@ -139,11 +138,9 @@ class TableModel:
             takes 8 bytes per number and 8 to 16 per row; ``say`` is told how much before.
         client : distributed.Client, optional
             Of a cluster whose workers compute the passes; they must have access to the folder.
-        say : callable, optional
-            Receives sentences about what is done.
-        callback : callable, optional
-            Receives a `Progress` for each block that is read ("reading"), for each that is written
-            as numbers ("encoding"), and for each pass of inference.
+        say, callback : callable, optional
+            Receive sentences about what is done, and a `Progress` for each block that is read
+            ("reading") or written as numbers ("encoding") and for each pass of inference.
 
         Examples
         --------
@@ -191,12 +188,11 @@ class TableModel:
     def predict(
         self, frame: Any, fidelity: str | None = None, id: str | None = None
     ) -> pd.DataFrame:
-        """Predictions of rows.
+        """Predictions of rows of a data frame or file; other columns do not matter.
 
         Parameters
         ----------
         frame : data frame of pandas or polars, or path
-            With the features; other columns and another order do not matter.
         fidelity : str, optional
             Level to predict; the most trusted one by default.
         id : str, optional
