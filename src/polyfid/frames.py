@@ -13,30 +13,14 @@ if TYPE_CHECKING:
 
 
 def is_frame(value: Any) -> bool:
-    """Whether a value is a data frame, eager or lazy, of a library that narwhals supports.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from polyfid.frames import is_frame
-    >>> is_frame(pd.DataFrame({"x": [1]})), is_frame([[1]]), is_frame("rows.csv")
-    (True, False, False)
-    """
+    """Whether a value is a data frame, eager or lazy, of a library that narwhals supports."""
     return is_into_dataframe(value) or isinstance(
         nw.from_native(value, pass_through=True), nw.LazyFrame
     )
 
 
 def to_pandas(frame: Any) -> pd.DataFrame:
-    """A data frame of any library as one of pandas; pandas' own is returned as it is.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> from polyfid.frames import to_pandas
-    >>> to_pandas(pl.DataFrame({"x": [1, 2]}).lazy())["x"].tolist()
-    [1, 2]
-    """
+    """A data frame of any library as one of pandas; pandas' own is returned as it is."""
     if is_pandas_dataframe(frame):
         return frame
     opened = nw.from_native(frame)
@@ -44,13 +28,5 @@ def to_pandas(frame: Any) -> pd.DataFrame:
 
 
 def concat(frames: Sequence[Any]) -> Any:
-    """Data frames of one library below each other, with rows counted from 0.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> from polyfid.frames import concat
-    >>> concat([pl.DataFrame({"x": [1]}), pl.DataFrame({"x": [2]})])["x"].to_list()
-    [1, 2]
-    """
+    """Data frames of one library below each other, with rows counted from 0."""
     return nw.maybe_reset_index(nw.concat([nw.from_native(f) for f in frames])).to_native()

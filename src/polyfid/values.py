@@ -12,10 +12,6 @@ import numpy as np
 def to_json(value: Any) -> Any:
     """A value that JSON can hold: numpy's numbers as Python's, NaN as None, other things as text.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from polyfid.values import to_json
     >>> to_json({"a": (np.float64(0.5), float("nan")), 2: np.array(["x"])})
     {'a': [0.5, None], '2': ['x']}
     """
@@ -33,10 +29,6 @@ def to_json(value: Any) -> Any:
 def to_python(value: Any) -> Any:
     """A scalar of numpy as Python's; whole numbers are integers, so that 7 and 7.0 are one value.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from polyfid.values import to_python
     >>> to_python(np.float64(7.0)), to_python(0.5), to_python(np.str_("a"))
     (7, 0.5, 'a')
     """
@@ -45,27 +37,17 @@ def to_python(value: Any) -> Any:
 
 
 def to_text(value: Any) -> str:
-    """A value as text without blanks around it, the same for 7, 7.0 and "7".
+    """A value as text without blanks around it; text keeps its digits, as they may be a name.
 
-    Text keeps its digits: "7.0" and "007" may be names.
-
-    Examples
-    --------
-    >>> from polyfid.values import to_text
-    >>> to_text(7.0), to_text(" 7"), to_text("007"), to_text(0.5)
-    ('7', '7', '007', '0.5')
+    >>> to_text(7.0), to_text(" 7"), to_text("7.0"), to_text("007"), to_text(0.5)
+    ('7', '7', '7.0', '007', '0.5')
     """
     return str(to_python(value)).strip()
 
 
 def whole_numbers(texts: Iterable[str]) -> list[int] | None:
-    """The whole numbers that texts stand for, None if one stands for none.
+    """The whole numbers that texts stand for, None if one stands for none, as "01" does.
 
-    A leading zero makes a name of digits. "7.0" is the number 7.
-
-    Examples
-    --------
-    >>> from polyfid.values import whole_numbers
     >>> whole_numbers(["-1", "7.0"]), whole_numbers(["01", "2"])
     ([-1, 7], None)
     """

@@ -1,6 +1,5 @@
 """Labelled rows of several levels: columns found, mistakes named."""
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -176,36 +175,6 @@ def test_a_level_file_that_says_it_is_of_another_level(write):
     error = complaint([], None, {"crowd": write("x,label,fidelity\n1,a,crowd\n2,b,gold\n")})
     assert (error.row, error.column) == (3, "fidelity")
     assert "'gold'" in str(error)
-
-
-def test_a_feature_that_one_file_lacks_is_named(write):
-    files = {
-        "a": write("x1,x2,label\n1,2,a\n", "a.csv"),
-        "b": write("x1,X2 ,label\n1,2,b\n", "b.csv"),
-    }
-    error = complaint([], None, files)
-    assert error.path == "a.csv"  # which lacks X2
-    assert "did you mean 'x2'?" in str(error)
-    assert error.problems[1].startswith("b.csv: there is no column 'x2', which a.csv has")
-
-
-def test_a_text_in_a_column_of_numbers_of_another_file(write):
-    files = {
-        "a": write("x,label\n1,a\n2,b\n", "a.csv"),
-        "b": write("x,label\n1,a\nwide,b\n", "b.csv"),
-    }
-    error = complaint([], None, files)
-    assert (error.path, error.row, error.column) == ("b.csv", 3, "x")
-    assert "'wide' is not a number, and in a.csv" in str(error)
-    table = read_labelled([], Roles(categorical=["x"]), files)
-    assert table.features["x"].tolist() == ["1", "2", "1", "wide"]
-
-
-def test_measurements_are_no_labels():
-    frame = pd.DataFrame({"x": range(50), "label": np.linspace(0, 1, 50), "fidelity": "c"})
-    error = complaint([frame])
-    assert error.column == "label"
-    assert "measurements" in str(error)
 
 
 def test_calls_that_make_no_sense(write):

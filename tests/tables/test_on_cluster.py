@@ -10,7 +10,7 @@ from polyfid.tables import TableError
 
 dask_distributed = pytest.importorskip("distributed")
 pd = pytest.importorskip("pandas")
-on_cluster = pytest.importorskip("polyfid.tables.on_cluster")
+large = pytest.importorskip("polyfid.tables.large")
 
 pytestmark = [pytest.mark.xdist_group("cluster"), pytest.mark.slow]
 
@@ -57,6 +57,6 @@ def test_errors_and_warnings_come_from_workers(client, tidy, model, tmp_path):
 
 
 def test_a_folder_that_workers_do_not_see(client, tidy, monkeypatch):
-    monkeypatch.setattr(on_cluster, "_is_there", lambda folder: Path(folder) is None)
+    monkeypatch.setattr(large, "_is_there", lambda folder: Path(folder) is None)
     with pytest.raises(ValueError, match=r"worker tcp.* does not see the folder .*--spool"):
         fit_files([tidy], client=client)

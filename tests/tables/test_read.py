@@ -4,13 +4,11 @@ import gzip
 import io
 import subprocess
 import sys
-import tracemalloc
 from contextlib import suppress
 
 import numpy as np
 import pandas as pd
 import polars as pl
-import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -36,7 +34,7 @@ def test_importing_tables_loads_no_model():
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     parts, sklearn = run.stdout.splitlines()
-    assert {*parts.split()} == {"_version", "tables", "frames", "text", "values"}
+    assert {*parts.split()} == {"_version", "arrays", "tables", "frames", "text", "values"}
     assert sklearn == "False"
 
 
@@ -103,19 +101,9 @@ def test_ids_keep_their_digits(write, cells, kept):
             assert frame["id"].tolist() == [float(c) if "." in c else int(c) for c in cells]
 
 
-def test_columns_can_be_kept_as_text(write):
-    frame = read_table(write("a,b\n1.0,2\n2.50,3\n"), text=["a"])
-    assert frame.to_dict("list") == {"a": ["1.0", "2.50"], "b": [2, 3]}
-
-
 def test_quoted_cells_may_hold_anything(write):
     frame = read_table(write('a,b\n"x,\ny","say ""hi"""\nz,5" pipe\n'))
     assert frame.to_dict("list") == {"a": ["x,\ny", "z"], "b": ['say "hi"', '5" pipe']}
-
-
-def test_columns_without_name_get_one(write):
-    frame = read_table(write(",x,\n0,1,\n1,2,\n"))
-    assert frame.columns.tolist() == ["unnamed_1", "x", "unnamed_3"]
 
 
 @pytest.mark.parametrize("content", ["x,y\n", "x,y", "\ufeffx,y\r\n\r\n"])
@@ -180,13 +168,6 @@ def test_rows_are_counted_whichever_way_lines_end(write, start, end):
     text = start + "x,y\n1,a\n2,b\n"
     frame = read_table(write(text.replace("\n", end)))
     assert [int(p.split()[-1]) for p in RowPlaces.of(frame)] == [len(start) + 2, len(start) + 3]
-
-
-def test_row_numbers_do_not_need_the_file_any_more(write):
-    path = write("x\n\n\n1\n2\n")
-    frame = read_table(path)
-    path.unlink()
-    assert RowPlaces.of(frame)[1] == "t.csv, row 5"
 
 
 # ---------------------------------------------------------------------------- complaints
@@ -269,16 +250,11 @@ def test_what_is_no_source(tmp_path):
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 7, 100])
 def test_blocks_put_together_are_the_table(write, rows):
-    path = write("x,y\n" + "".join(f"{k},t{k}\n" for k in range(7)))
+    path = write("x,y,z\n" + "".join(f"{k},{k},1\n" for k in range(6)) + "6.5,t,\n")
     blocks = list(iter_blocks(path, rows=rows))
     assert [len(b) for b in blocks[:-1]] == [rows] * (len(blocks) - 1)
-    pd.testing.assert_frame_equal(pd.concat(blocks), read_table(path))
-
-
-def test_blocks_agree_on_types(write):
-    path = write("x,y,z\n" + "1,1,1\n" * 5 + "1.5,a,\n")
-    blocks = list(iter_blocks(path, rows=2))
     assert {tuple(map(str, b.dtypes)) for b in blocks} == {("float64", "str", "float64")}
+    pd.testing.assert_frame_equal(pd.concat(blocks), read_table(path))
 
 
 def test_types_that_are_given(write):
@@ -304,25 +280,6 @@ def test_a_decimal_comma_that_came_as_a_surprise_is_explained(write):
     assert list(iter_blocks(path, {"y": "float64"}, decimal=","))[-1]["y"].iloc[-1] == 2.5
 
 
-def test_blocks_of_a_long_file_take_little_memory(tmp_path):
-    path = tmp_path / "long.csv"
-    line = ",".join(f"{k}.123456789" for k in range(20))
-    with open(path, "w") as file:
-        file.write(",".join(f"x{k}" for k in range(20)) + "\n")
-        file.writelines([f"{line}\n"] * 200_000)
-    types = {f"x{k}": "float64" for k in range(20)}
-    tracemalloc.start()
-    before, most, n = pa.total_allocated_bytes(), 0, 0
-    for block in iter_blocks(path, types, rows=10_000):
-        n += len(block)
-        most = max(most, pa.total_allocated_bytes() - before)
-        assert block["x19"].iloc[-1] == 19.123456789
-    _, python = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert n == 200_000
-    assert most + python < 60e6  # some chunks ahead; the text has 52 MB and the numbers 32 MB
-
-
 # ------------------------------------------------------------------------------ fuzz
 
 SEEDS = [
@@ -336,12 +293,15 @@ PIECES = st.sampled_from(
     [b",", b";", b'"', b'""', b"\n", b"\r", b"\0", b"\xff", b"\xe4", b"1e999", b"nan", b"\t", b"|"]
 )
 EDITS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 5), PIECES | st.binary(max_size=4)))
-TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 quiet = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 
 
 @settings(max_examples=150, **quiet)
-@given(st.sampled_from(SEEDS), EDITS, st.sampled_from(["utf-8", None, "utf-16", "cp1252"]))
+@given(
+    st.sampled_from(SEEDS) | st.binary(max_size=200),
+    EDITS,
+    st.sampled_from(["utf-8", None, "utf-16", "cp1252"]),
+)
 def test_nothing_but_table_errors_comes_of_mutated_files(tmp_path, content, edits, encoding):
     for place, length, piece in edits:
         content = content[:place] + piece + content[place + length :]
@@ -355,23 +315,5 @@ def test_nothing_but_table_errors_comes_of_mutated_files(tmp_path, content, edit
     with suppress(TableError):
         shapes.add(pd.concat(iter_blocks(path, rows=2, encoding=encoding)).shape)
     assert len(shapes) < 2
-
-
-@settings(max_examples=100, **quiet)
-@given(st.binary(max_size=200))
-def test_nothing_but_table_errors_comes_of_any_bytes(tmp_path, content):
-    path = tmp_path / "f.csv"
-    path.write_bytes(content)
-    for read in (read_table, lambda p: list(iter_blocks(p, {"a": "float64"}))):
-        with suppress(TableError):
-            read(path)
-
-
-@settings(max_examples=60, **quiet)
-@given(st.lists(st.lists(TEXT, min_size=2, max_size=2), max_size=6))
-def test_any_text_survives_in_a_file_of_pandas(tmp_path, rows):
-    path = tmp_path / "f.csv"
-    frame = pd.DataFrame(rows, columns=["a", "b"], dtype=str)
-    frame.to_csv(path, index=False, quoting=1, lineterminator="\n", encoding="utf-8")
-    back = read_table(path, text=["a", "b"], delimiter=",")
-    assert back.fillna("").values.tolist() == frame.values.tolist()
+    with suppress(TableError):
+        list(iter_blocks(path, {"a": "float64"}, encoding=encoding))

@@ -79,16 +79,6 @@ def test_standard_output(capfdbinary):
     assert capfdbinary.readouterr().out == b"k,y\n0,t0\n1,t1\n"
 
 
-def test_standard_output_that_takes_text(capsys, monkeypatch):
-    import io
-    import sys
-
-    text = io.StringIO()
-    monkeypatch.setattr(sys, "stdout", text)
-    write_table(frames(1, rows=1), "-")
-    assert text.getvalue() == "k,y\n0,t0\n"
-
-
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError, GeneratorExit])
 @pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.parquet"])
 def test_nothing_is_left_of_a_table_that_was_not_finished(tmp_path, error, name):
@@ -108,21 +98,6 @@ def test_blocks_of_different_columns_are_refused(tmp_path):
         with pytest.raises(ValueError, match="same columns"):
             write_table([pd.DataFrame({"a": [1]}), pd.DataFrame({"b": [1]})], tmp_path / name)
         assert not list(tmp_path.iterdir())
-
-
-def test_rights_and_links_stay(tmp_path):
-    real, link = tmp_path / "real.csv", tmp_path / "link.csv"
-    real.write_text("old")
-    real.chmod(0o640)
-    link.symlink_to(real)
-    write_table(frames(1), link)
-    assert link.is_symlink()
-    assert real.read_text().startswith("k,y")
-    assert stat.S_IMODE(real.stat().st_mode) == 0o640
-    mask = os.umask(0)
-    os.umask(mask)
-    write_table(frames(1), tmp_path / "new.csv")
-    assert stat.S_IMODE((tmp_path / "new.csv").stat().st_mode) == 0o666 & ~mask
 
 
 def test_devices_are_written_to():

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from polyfid.arrays import Array, Indices
 from polyfid.crowd.long_form import Form, SourceTable, long_form
-from polyfid.tables.labelled import read_ids, sorted_levels
+from polyfid.tables.column import read_ids, sorted_levels
 from polyfid.text import name_few
 
 

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from polyfid.crowd.answers import positions, read_answers
 from polyfid.crowd.consensus import CROWD_KIT, MAJORITY, Ties, aggregate_answers, group_by_skill
 from polyfid.crowd.long_form import Form, SourceTable
-from polyfid.tables.labelled import read_ids, sorted_levels
+from polyfid.tables.column import read_ids, sorted_levels
 from polyfid.text import name_few
 
 Level = Literal["answer", "majority", "skill"]

@@ -18,6 +18,7 @@ from polyfid.arrays import Array
 from polyfid.estimator.levels import as_column, encode_levels, is_missing, order_levels
 from polyfid.rows import Rows
 from polyfid.rows.survey import Levels
+from polyfid.text import first_few
 
 
 @dataclass(frozen=True)
@@ -307,10 +308,9 @@ def refuse_other_than_numbers(X: Any) -> None:
             return
         bad = [str(c) for c in range(values.shape[1]) if any(map(_is_text, values[:, c]))]
     if bad:
-        shown = ", ".join(bad[:5]) + f" and {len(bad) - 5} more" * (len(bad) > 5)
         raise ValueError(
-            f"X has columns that are not numeric: {shown}. Encode them first, for instance with "
-            "sklearn.preprocessing.OneHotEncoder, or with OrdinalEncoder and "
+            f"X has columns that are not numeric: {first_few(bad, 5)}. Encode them first, for "
+            "instance with sklearn.preprocessing.OneHotEncoder, or with OrdinalEncoder and "
             "polyfid.kernels.Categorical on those columns; if they hold numbers, convert them "
             "with astype(float)"
         )

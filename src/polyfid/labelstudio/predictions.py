@@ -16,7 +16,7 @@ from polyfid.atomic import replacing
 from polyfid.frames import is_frame
 from polyfid.labelstudio.tasks import LabelStudioError, check_ids, checked, read_tasks
 from polyfid.tables import read_table
-from polyfid.tables.labelled import read_ids
+from polyfid.tables.column import read_ids
 from polyfid.text import name_few
 from polyfid.values import to_python
 

@@ -72,7 +72,7 @@ CLASSES = {
     "FitInfo": "polyfid.estimator.inputs:FitInfo",
     "ClassifierState": "polyfid.estimator.state:ClassifierState",
     "Column": "polyfid.tables.column:ColumnEncoding",
-    "Roles": "polyfid.tables.roles:Roles",
+    "Roles": "polyfid.tables.labelled:Roles",
 }
 #: The kinds of models, and the classes whose ``_restore`` rebuilds one from its state.
 KINDS = {

@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from polyfid.tables.diagnosis import Diagnosis, diagnose
     from polyfid.tables.encoder import TableEncoder
-    from polyfid.tables.errors import TableError
-    from polyfid.tables.labelled import LabelledTable, read_labelled
+    from polyfid.tables.labelled import LabelledTable, Roles, read_labelled
     from polyfid.tables.model import TableModel
-    from polyfid.tables.places import RowPlaces
+    from polyfid.tables.places import RowPlaces, TableError
     from polyfid.tables.read import iter_blocks, read_table
-    from polyfid.tables.roles import Roles
     from polyfid.tables.write import write_table
 
 __all__ = [
@@ -33,23 +31,19 @@ __all__ = [
     "write_table",
 ]
 
-_HOMES = {
-    "Diagnosis": "diagnosis",
-    "LabelledTable": "labelled",
-    "Roles": "roles",
-    "RowPlaces": "places",
-    "TableEncoder": "encoder",
-    "TableError": "errors",
-    "TableModel": "model",
-    "diagnose": "diagnosis",
-    "iter_blocks": "read",
-    "read_labelled": "labelled",
-    "read_table": "read",
-    "write_table": "write",
+_NAMES = {
+    "diagnosis": ("Diagnosis", "diagnose"),
+    "encoder": ("TableEncoder",),
+    "labelled": ("LabelledTable", "Roles", "read_labelled"),
+    "model": ("TableModel",),
+    "places": ("RowPlaces", "TableError"),
+    "read": ("iter_blocks", "read_table"),
+    "write": ("write_table",),
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    for module, names in _NAMES.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{module}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,29 +1,201 @@
-"""How one column of a table becomes numbers: what is learnt of it, and how it is applied."""
+"""Columns: which hold numbers, what is wrong with their cells, and how they become numbers."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from polyfid.arrays import Array
-from polyfid.tables.cells import to_numbers
-from polyfid.tables.errors import TableError, shown
-from polyfid.tables.places import RowPlaces, WrongCells, error_at
+from polyfid.arrays import Array, Indices
+from polyfid.tables.places import TableError, WrongCells, file_of
 from polyfid.text import name_few
-from polyfid.values import to_text
+from polyfid.values import to_text, whole_numbers
 
 Missing = Literal["error", "median", "indicator"]
 
+#: Missing values among numbers; in columns of text only the empty cell is missing.
+MISSING = ["", "NA", "N/A", "#N/A", "NaN", "nan", "NAN", "-nan", "null", "NULL", "None", "?"]
 #: The category of empty cells.
 EMPTY = "(empty)"
 #: A column of text with more different cells than this, and than half of its rows, is no category.
 MOST_CATEGORIES = 20
-#: Categories of a column that is read in blocks, at most: more would not fit as columns of numbers.
-MOST_CATEGORIES_IN_BLOCKS = 10_000
+
+_NO_CELLS = "the column is empty; leave it out of the features"
+_NONE = pa.array(MISSING)
+#: Whole numbers below this are exact as floats.
+_EXACT = 2**53
+_ORDER = ["", "int64", "float64", "str"]
+
+
+# ------------------------------------------------------------------- types of cells of text
+
+
+class ColumnTypes:
+    """Types that hold for all cells of columns of text, found block after block.
+
+    ``decimals`` are the decimal marks to choose from: ".", "," or both. Columns in ``text`` stay
+    text whatever they hold.
+    """
+
+    def __init__(self, names: Iterable[str], decimals: str, text: Collection[str] = ()) -> None:
+        start = {name: "str" if name in text else "" for name in names}
+        self._types = {mark: dict(start) for mark in decimals}
+        self._with_point: set[str] = set()  # columns that have cells with a point
+
+    def read(self, table: Any) -> dict[str, Any]:
+        """Take cells of text into account; returns the columns as numbers or text."""
+        columns: dict[str, dict[str, Any]] = {mark: {} for mark in self._types}
+        for mark, types in self._types.items():
+            for name, before in types.items():
+                kind, columns[mark][name] = before, table[name]
+                if before != "str":
+                    kind, columns[mark][name] = _read(table[name], mark)
+                types[name] = max(before, kind, key=_ORDER.index)
+        if len(self._types) > 1:
+            self._with_point |= {
+                name
+                for name in self._types["."].keys() - self._with_point
+                if pc.any(pc.match_substring(table[name], ".")).as_py()
+            }
+        return columns[self.decimal]
+
+    @property
+    def decimal(self) -> str:
+        """A comma, if some column is of numbers with it only, and none of numbers with a point."""
+        if len(self._types) == 1:
+            return next(iter(self._types))
+        point, comma = self._types["."], self._types[","]
+        fractions = any(kind == "float64" and n in self._with_point for n, kind in point.items())
+        gained = any(kind == "str" != comma[name] for name, kind in point.items())
+        return "," if gained and not fractions else "."
+
+    def types(self) -> dict[str, str]:
+        """By column "int64", "float64" or "str", under the decimal mark."""
+        return {name: kind or "float64" for name, kind in self._types[self.decimal].items()}
+
+
+def _read(column: Any, decimal: str) -> tuple[str, Any]:
+    """The type that all cells of a column of text allow, "" if all are missing, and the column.
+
+    A column of whole numbers and missing cells is "float64", as there is no missing integer.
+    """
+    cells, numbers = column, _cast(column, pa.float64()) if decimal == "." else None
+    if numbers is None:  # not just numbers: the long way
+        cells = pc.utf8_trim_whitespace(column)
+        cells = pc.if_else(pc.is_in(cells, _NONE), pa.scalar(None, pa.string()), cells)
+        points = cells
+        if decimal == ",":
+            points = pc.replace_substring(cells, ",", ".")
+            if pc.any(pc.match_substring(cells, ".")).as_py():
+                return "str", column
+        numbers = _cast(points, pa.float64())
+    if numbers is None:
+        return "str", column
+    if numbers.null_count == len(numbers):
+        return "", numbers
+    if not pc.all(pc.equal(pc.floor(numbers), numbers)).as_py():
+        return "float64", numbers
+    if not pc.all(pc.match_substring_regex(cells, "^[+-]?[0-9]+$")).as_py():
+        return "float64", numbers  # such as 1.0 and 1e3
+    if pc.any(pc.match_substring_regex(cells, "^[+-]?0[0-9]")).as_py():
+        return "str", column  # a name
+    whole = _cast(cells, pa.int64())
+    if whole is not None and not whole.null_count:
+        return "int64", whole
+    # Missing cells, a plus sign or too many digits; these would be lost.
+    return ("str", column) if pc.max(pc.abs(numbers)).as_py() >= _EXACT else ("float64", numbers)
+
+
+def _cast(cells: Any, kind: pa.DataType) -> Any:
+    """The cells as numbers, None if one is none."""
+    try:
+        return pc.cast(cells, kind)
+    except pa.ArrowInvalid:
+        return None
+
+
+def as_frame(columns: Mapping[str, Any], rows: int = 0) -> pd.DataFrame:
+    """A data frame of columns of Arrow; empty text is missing."""
+    if not columns:
+        return pd.DataFrame(index=pd.RangeIndex(rows))
+    made = {}
+    for name, column in columns.items():
+        if pa.types.is_string(column.type):
+            column = pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)
+        made[name] = column
+    return pa.table(made).to_pandas(split_blocks=True)
+
+
+def is_text(values: pd.Series) -> bool:
+    """Whether a column holds text or truth values rather than numbers."""
+    kind = values.dtype
+    return kind.kind in "bOSU" or isinstance(
+        kind, pd.CategoricalDtype | pd.StringDtype | pd.BooleanDtype
+    )
+
+
+def to_numbers(values: pd.Series) -> tuple[np.ndarray[Any, np.dtype[np.float64]], Any]:
+    """Cells as numbers, NaN where they are missing or none, and which are none (bool, n)."""
+    if values.dtype.kind in "fiub" or isinstance(values.dtype, pd.BooleanDtype):
+        numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
+        return numbers, np.zeros(len(numbers), dtype=bool)
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        return to_numbers(values.astype(values.cat.categories.dtype))
+    if values.dtype.kind in "mMc":
+        return np.full(len(values), np.nan), values.notna().to_numpy()
+    cells = values.where(~values.isin(MISSING), None)
+    numbers = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    return numbers, (np.isnan(numbers) & cells.notna().to_numpy())
+
+
+# ------------------------------------------------------------------- labels and levels
+
+
+def level_names(cells: pd.Series) -> NDArray[Any]:
+    """Names of levels: 1 and 1.0 are one, also as text."""
+    codes, present = pd.factorize(cell_texts(cells))
+    names = [t.removesuffix(".0") if whole_numbers([t]) else t for t in present]
+    return np.array([*names, None], dtype=object)[codes]
+
+
+def read_ids(frame: pd.DataFrame, name: str) -> NDArray[np.str_]:
+    """Names of rows, empty where they have none."""
+    return np.array(["" if t is None else t for t in cell_texts(frame[name])], dtype=str)
+
+
+def cell_texts(values: pd.Series) -> NDArray[Any]:
+    """Cells as text without blanks around it, None where they are missing."""
+    codes, uniques = pd.factorize(values)
+    texts = [to_text(u) for u in uniques.tolist()]
+    return np.array([*(t or None for t in texts), None], dtype=object)[codes]
+
+
+def as_classes(texts: NDArray[Any]) -> NDArray[Any]:
+    """Labels as whole numbers if all are, else as text."""
+    codes, distinct = pd.factorize(texts)
+    numbers = whole_numbers(distinct)
+    if not numbers:
+        return np.array([*distinct, ""], dtype=str)[codes]
+    return np.array([*numbers, 0], dtype=np.int64)[codes]
+
+
+def sorted_levels(fidelity: Iterable[Any]) -> tuple[str, ...]:
+    """Levels by number if all are numbers, else by name."""
+    names = sorted({name for name in fidelity if name is not None})
+    try:
+        return tuple(sorted(names, key=float))
+    except ValueError:
+        return tuple(names)
+
+
+# ----------------------------------------------------------------------------- encodings
 
 
 @dataclass(frozen=True)
@@ -53,240 +225,185 @@ class ColumnEncoding:
 
     def encode(self, frame: pd.DataFrame, out: Array) -> dict[str, int]:
         """Write the numbers of some rows; returns the rows of each category that is unknown."""
-        if self.categories is not None:
-            return self._write_indicators(frame, out)
-        self._write_numbers(frame, out)
-        return {}
-
-    def _write_numbers(self, frame: pd.DataFrame, out: Array) -> None:
-        numbers = finite_numbers(frame, self.name)
-        gaps = np.isnan(numbers)
-        if gaps.any():
-            if self.fill is None:
-                _refuse_gaps(frame, self.name, gaps)
-            numbers = np.where(gaps, float(self.fill or 0.0), numbers)
-        out[:, 0] = numbers
-        if self.flagged:
-            out[:, 1] = gaps
-
-    def _write_indicators(self, frame: pd.DataFrame, out: Array) -> dict[str, int]:
-        index = {category: k for k, category in enumerate(self.categories or ())}
-        codes, texts = texts_of(frame[self.name])
-        gaps = codes < 0
-        if self.fill is None:
-            _refuse_gaps(frame, self.name, gaps)
+        if self.categories is None:
+            column = NumberLearner(self.name)
+            numbers = column.read(frame)
+            column.check(gaps=self.fill is not None)
+            out[:, 0] = np.where(np.isnan(numbers), float(self.fill or 0.0), numbers)
+            if self.flagged:
+                out[:, 1] = np.isnan(numbers)
+            return {}
+        categories = CategoryLearner(self.name)
+        texts, codes = categories.read(frame)
+        categories.check(gaps=self.fill is not None)
+        index = {category: k for k, category in enumerate(self.categories)}
         places = [index.get(text, -1) for text in texts]
         at = np.array([*places, index.get(str(self.fill), -1)])[codes]  # gaps are the last one
         out[:] = 0.0
         rows = np.flatnonzero(at >= 0)
         out[rows, at[rows]] = 1.0
-        counts = np.bincount(codes[~gaps], minlength=len(texts))
+        counts = np.bincount(codes[codes >= 0], minlength=len(texts))
         return {t: int(n) for t, n, k in zip(texts, counts, places, strict=True) if k < 0 and n}
 
 
-# ---------------------------------------------------------------------------- reading
+class _Learner:
+    """Learns the encoding of a column, block after block, and notes cells that are wrong.
 
-
-def raw_numbers(frame: pd.DataFrame, name: str) -> tuple[Array, NDArray[np.bool_]]:
-    """Numbers, NaN where there is none, and the cells that are neither; dates are refused."""
-    values = frame[name]
-    if values.dtype.kind in "mM":
-        raise TableError(
-            "the column holds dates or times; leave it out of the features, or turn it into "
-            "numbers, such as days since a date",
-            path=RowPlaces.of(frame).file,
-            column=name,
-        )
-    return to_numbers(values)
-
-
-def finite_numbers(frame: pd.DataFrame, name: str) -> Array:
-    """Finite numbers, NaN where they are missing."""
-    numbers, wrong = raw_numbers(frame, name)
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise error_at(frame, row, name, f"{shown(frame[name].iloc[row])} is not a number")
-    infinite = WrongCells()
-    infinite.add(frame, np.isinf(numbers))
-    if infinite:
-        raise _infinity_error(infinite, name)
-    return numbers
-
-
-def texts_of(values: pd.Series) -> tuple[NDArray[np.intp], list[str]]:
-    """Codes of the rows, -1 where the cell is missing, and the distinct texts they stand for."""
-    codes, uniques = pd.factorize(values)
-    texts = [to_text(u) for u in uniques.tolist()]
-    if len(set(texts)) < len(texts):  # 1 and 1.0, or blanks around a word
-        index = {text: k for k, text in enumerate(dict.fromkeys(texts))}
-        codes = np.array([*(index[t] for t in texts), -1])[codes]
-        texts = list(index)
-    return codes, texts
-
-
-def _infinity_error(infinite: WrongCells, name: str) -> TableError:
-    (number,), _ = to_numbers(infinite.first(name))
-    return infinite.error(name, f"{number} is not finite; correct the cell, or empty it")
-
-
-def _refuse_gaps(frame: pd.DataFrame, name: str, empty: NDArray[np.bool_]) -> None:
-    gaps = WrongCells()
-    gaps.add(frame, empty)
-    if gaps:
-        raise _gap_error(gaps, name)
-
-
-def _gap_error(gaps: WrongCells, name: str) -> TableError:
-    others = gaps.more(", and so is one after it", ", and so are {} after it")
-    return gaps.error(
-        name,
-        f"the cell is empty{others}; fill it in, leave the row or the column out, or fit with "
-        "missing='median' or missing='indicator' (--missing)",
-    )
-
-
-def _empty_error(path: str | None, name: str) -> TableError:
-    return TableError("the column is empty; leave it out of the features", path=path, column=name)
-
-
-# --------------------------------------------------------------------------- learning
-
-
-class NumberLearner:
-    """Learns the encoding of a column of numbers, block after block.
-
-    Parameters
-    ----------
-    name : str
-    missing : {"error", "median", "indicator"}
-    room : int, optional
-        Numbers that are kept for the median: beyond, it is that of a random sample.
+    A column that the user has ``declared`` categorical may hold any text. Medians are exact for up
+    to ``room`` numbers, and beyond that of a random sample; there may be ``most`` categories.
     """
 
-    def __init__(self, name: str, missing: str, room: int | None) -> None:
-        self._name, self._missing, self._room = name, missing, room
-        self._gaps, self._infinite, self._wrong = WrongCells(), WrongCells(), WrongCells()
+    def __init__(
+        self,
+        name: str,
+        missing: Missing = "error",
+        *,
+        declared: bool = False,
+        room: int | None = None,
+        most: int | None = None,
+    ) -> None:
+        self.name, self.missing = name, missing
+        self.declared, self.room, self.most = declared, room, most
+        self.gaps = WrongCells(
+            name,
+            "the cell is empty{others}; fill it in, leave the row or the column out, or fit with "
+            "missing='median' or missing='indicator' (--missing)",
+            one=", and so is one after it",
+            many=", and so are {} after it",
+        )
+        self.wrong: list[WrongCells] = []
+
+    def check(self, gaps: bool) -> None:
+        """Raise an error of the first wrong cell; ``gaps`` are allowed or not."""
+        for cells in self.wrong if gaps else [*self.wrong, self.gaps]:
+            if cells:
+                raise cells.error()
+
+    def error(self, problem: str, path: str | None) -> TableError:
+        return TableError(problem, path=path, column=self.name)
+
+
+class NumberLearner(_Learner):
+    """Learns the encoding of a column of numbers."""
+
+    def __init__(self, name: str, missing: Missing = "error", **limits: Any) -> None:
+        super().__init__(name, missing, **limits)
+        self.wrong = [
+            WrongCells(name, "{cell} is not a number"),
+            WrongCells(name, "{cell} is not finite; correct the cell, or empty it"),
+        ]
         self._has_values = False
         self._sample: list[tuple[Array, Array]] = []  # numbers and their random keys
         self._count = 0
 
+    def read(self, frame: pd.DataFrame) -> Array:
+        """Numbers, NaN where they are missing or none; dates are refused."""
+        if frame[self.name].dtype.kind in "mM":
+            raise self.error(
+                "the column holds dates or times; leave it out of the features, or turn it into "
+                "numbers, such as days since a date",
+                file_of(frame),
+            )
+        numbers, none = to_numbers(frame[self.name])
+        self.wrong[0].add(frame, none)
+        self.wrong[1].add(frame, np.isinf(numbers))
+        self.gaps.add(frame, np.isnan(numbers))
+        return numbers
+
     def add(self, block: pd.DataFrame, key: Array) -> None:
         """Take some rows into account; each has a random key."""
-        numbers, wrong = raw_numbers(block, self._name)
-        self._wrong.add(block, wrong)
-        self._infinite.add(block, np.isinf(numbers))
-        there = ~np.isnan(numbers)
-        self._gaps.add(block, ~there)
-        self._has_values = self._has_values or bool(block[self._name].notna().any())
-        if self._missing != "error":
+        numbers = self.read(block)
+        self._has_values = self._has_values or bool(block[self.name].notna().any())
+        if self.missing != "error":
+            there = ~np.isnan(numbers)
             self._sample.append((numbers[there], key[there]))
             self._count += int(there.sum())
-            if self._room is not None and self._count > 2 * self._room:
-                self._shrink(self._room)
+            if self.room is not None and self._count > 2 * self.room:
+                self._shrink(self.room)
 
     def _shrink(self, room: int) -> None:
         numbers, key = (np.concatenate(parts) for parts in zip(*self._sample, strict=True))
         keep = np.argpartition(key, room)[:room]
         self._sample, self._count = [(numbers[keep], key[keep])], room
 
-    def _median(self) -> float:
-        if self._room is not None and self._count > self._room:
-            self._shrink(self._room)
-        return float(np.median(np.concatenate([numbers for numbers, _ in self._sample])))
-
     def encoding(self, path: str | None) -> ColumnEncoding:
         """What was learnt; raises an error if the column cannot be used."""
-        name = self._name
         if not self._has_values:
-            raise _empty_error(path, name)
-        if self._wrong:
-            cell = self._wrong.first(name).iloc[0]
-            raise self._wrong.error(name, f"{shown(cell)} is not a number")
-        if self._infinite:
-            raise _infinity_error(self._infinite, name)
-        if self._missing != "error":
-            flagged = self._missing == "indicator" and bool(self._gaps)
-            return ColumnEncoding(name, None, self._median(), flagged)
-        if self._gaps:
-            raise _gap_error(self._gaps, name)
-        return ColumnEncoding(name)
+            raise self.error(_NO_CELLS, path)
+        self.check(gaps=self.missing != "error")
+        if self.missing == "error":
+            return ColumnEncoding(self.name)
+        if self.room is not None and self._count > self.room:
+            self._shrink(self.room)
+        median = float(np.median(np.concatenate([numbers for numbers, _ in self._sample])))
+        flagged = self.missing == "indicator" and bool(self.gaps)
+        return ColumnEncoding(self.name, None, median, flagged)
 
 
-class CategoryLearner:
-    """Learns the encoding of a column of categories, block after block.
+class CategoryLearner(_Learner):
+    """Learns the encoding of a column of categories."""
 
-    Parameters
-    ----------
-    name : str
-    missing : {"error", "median", "indicator"}
-    declared : bool
-        The user has named the column as categorical: any text will do.
-    most : int, optional
-        Categories at most.
-    """
-
-    def __init__(self, name: str, missing: str, declared: bool, most: int | None) -> None:
-        self._name, self._missing, self._declared, self._most = name, missing, declared, most
-        self._gaps, self._typos = WrongCells(), WrongCells()
+    def __init__(self, name: str, missing: Missing = "error", **limits: Any) -> None:
+        super().__init__(name, missing, **limits)
+        self._typos = WrongCells(
+            name,
+            "{cell} is not a number{others}, as the other {n} cells of the column are; correct it, "
+            "empty the cell if the value is not known, or name the column as categorical",
+            one=" (nor is one cell after it)",
+            many=" (nor are {} cells after it)",
+        )
         self._n_numbers = 0
-        self._counts: dict[str, int] = {}
+        self._counts: Counter[str] = Counter()
+
+    def read(self, frame: pd.DataFrame) -> tuple[list[str], Indices]:
+        """The distinct texts, and their places in the rows, -1 where a cell is missing."""
+        codes, uniques = pd.factorize(frame[self.name])
+        texts = [to_text(u) for u in uniques.tolist()]
+        if len(set(texts)) < len(texts):  # 1 and 1.0, or blanks around a word
+            index = {text: k for k, text in enumerate(dict.fromkeys(texts))}
+            codes = np.array([*(index[t] for t in texts), -1])[codes]
+            texts = list(index)
+        self.gaps.add(frame, codes < 0)
+        return texts, codes
 
     def add(self, block: pd.DataFrame, key: Array) -> None:
         """Take some rows into account."""
-        values = block[self._name]
-        codes, texts = texts_of(values)
-        self._gaps.add(block, codes < 0)
+        texts, codes = self.read(block)
         counts = np.bincount(codes[codes >= 0], minlength=len(texts)).tolist()
-        for text, count in zip(texts, counts, strict=True):
-            self._counts[text] = self._counts.get(text, 0) + count
-        if not self._declared and not _has_category_type(values):
+        self._counts.update(dict(zip(texts, counts, strict=True)))
+        values = block[self.name]
+        if not self.declared and not _has_category_type(values):
             codes, uniques = pd.factorize(values)
             numbers, wrong = to_numbers(pd.Series(uniques))
             self._n_numbers += int(np.append(~np.isnan(numbers), False)[codes].sum())
             self._typos.add(block, np.append(wrong, False)[codes])
-        if self._most is not None and len(self._counts) > self._most:
-            raise TableError(
-                f"there are more than {self._most:,} different texts "
+        if self.most is not None and len(self._counts) > self.most:
+            raise self.error(
+                f"there are more than {self.most:,} different texts "
                 f"({name_few([*self._counts][:3])}, ...), more than rows in blocks can have as "
                 "categories; leave it out of the features",
-                path=RowPlaces.of(block).file,
-                column=self._name,
+                file_of(block),
             )
 
     def encoding(self, path: str | None) -> ColumnEncoding:
         """What was learnt; raises an error if the column cannot be used."""
-        name, texts = self._name, [*self._counts]
-        n_cells = sum(self._counts.values())
+        texts, n_cells = [*self._counts], self._counts.total()
         if not n_cells:
-            raise _empty_error(path, name)
-        if 0 < self._typos.count < self._n_numbers:
-            raise self._typo_error()
-        if len(texts) > max(MOST_CATEGORIES, n_cells / 2) and not self._declared:
-            raise TableError(
+            raise self.error(_NO_CELLS, path)
+        if 0 < self._typos.count < self._n_numbers:  # a slip, not a category
+            raise self._typos.error(n=self._n_numbers)
+        if len(texts) > max(MOST_CATEGORIES, n_cells / 2) and not self.declared:
+            raise self.error(
                 f"there are {len(texts)} different texts in {n_cells} rows, so that it looks like "
                 f"names or free text ({name_few(texts[:3])}, ...), not like categories; leave it "
                 "out of the features, or name it as categorical",
-                path=path,
-                column=name,
+                path,
             )
-        if self._missing == "error":
-            if self._gaps:
-                raise _gap_error(self._gaps, name)
-            return ColumnEncoding(name, tuple(sorted(texts)))
-        if self._missing == "indicator" and self._gaps:
-            return ColumnEncoding(name, tuple(sorted({*texts, EMPTY})), EMPTY)
-        return ColumnEncoding(name, tuple(sorted(texts)), max(texts, key=self._counts.__getitem__))
-
-    def _typo_error(self) -> TableError:
-        """A column of text most of which is numbers: it is a slip, not a category."""
-        cell = self._typos.first(self._name).iloc[0]
-        others = f" (nor are {self._typos.count - 1} cells after it)" * (self._typos.count > 1)
-        return self._typos.error(
-            self._name,
-            f"{shown(cell)} is not a number{others}, as the other {self._n_numbers} cells of the "
-            "column are; correct it, empty the cell if the value is not known, or name the column "
-            "as categorical",
-        )
+        self.check(gaps=self.missing != "error")
+        if self.missing == "indicator" and self.gaps:
+            return ColumnEncoding(self.name, tuple(sorted({*texts, EMPTY})), EMPTY)
+        usual = None if self.missing == "error" else max(texts, key=self._counts.__getitem__)
+        return ColumnEncoding(self.name, tuple(sorted(texts)), usual)
 
 
 def _has_category_type(values: pd.Series) -> bool:

@@ -1,10 +1,9 @@
-"""Text files of tables: opening them, and finding encoding, delimiter, decimal mark and names."""
+"""Text files of tables: opening them, finding their dialect, explaining why they cannot be read."""
 
 from __future__ import annotations
 
 import codecs
 import csv
-import gzip
 import io
 import os
 import re
@@ -12,18 +11,17 @@ import secrets
 import shutil
 import sys
 import tempfile
-import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Literal, cast
+from typing import IO, Any
 
-from polyfid.tables.errors import TableError
+import pyarrow as pa
+
+from polyfid.tables.column import MISSING
+from polyfid.tables.places import DAMAGE, CsvRow, Dialect, TableError, TableFile, csv_rows, shown
 from polyfid.text import name_few
 
-#: What reading a damaged compressed file raises, besides OSError.
-DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile)
 DELIMITERS = (",", ";", "\t", "|")
 #: Bytes from which delimiter and decimal mark are guessed; decisions about types use all rows.
 SAMPLE = 1 << 16
@@ -38,43 +36,18 @@ _WITH_COMMA = re.compile(r"\s*[+-]?\d+,\d+([eE][+-]?\d+)?\s*")
 _WITH_POINT = re.compile(r"\s*[+-]?\d*\.\d+([eE][+-]?\d+)?\s*")
 
 
-# ------------------------------------------------------------------------------ files
-
-
-@dataclass(frozen=True)
-class TableFile:
-    """A file on disk: ``name`` is what messages call it, ``path`` where it is."""
-
-    name: str
-    path: str
-    kind: Literal["csv", "parquet"]
-    zipped: bool = False
-
-    def open(self) -> IO[bytes]:
-        """Its bytes, decompressed."""
-        if self.zipped:
-            return cast(IO[bytes], gzip.open(self.path, "rb"))
-        return open(self.path, "rb")
-
-
 @contextmanager
 def opened(source: Any) -> Iterator[TableFile]:
-    """The file of a path or of standard input, which is copied to disk first.
-
-    A table is read several times: to find its types, to read it, and to explain an error. A pipe
-    cannot be.
-    """
-    if isinstance(source, TableFile):
-        yield source
-    elif isinstance(source, os.PathLike) or (isinstance(source, str) and source != "-"):
-        yield find_kind(str(source), os.fspath(source))
+    """The file of a path or of standard input, which is copied to disk as it is read repeatedly."""
+    if isinstance(source, os.PathLike) or (isinstance(source, str) and source != "-"):
+        yield _find_kind(str(source), os.fspath(source))
     elif source == "-":
         # Named before it is there, so that nothing can come between making and removing it.
         path = os.path.join(tempfile.gettempdir(), f"polyfid-{secrets.token_hex(8)}.stdin")
         try:
             with open(path, "xb", opener=_for_this_user) as copy:
                 shutil.copyfileobj(sys.stdin.buffer, copy)
-            yield find_kind("standard input", path)
+            yield _find_kind("standard input", path)
         finally:
             Path(path).unlink(missing_ok=True)
     else:
@@ -88,7 +61,7 @@ def _for_this_user(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-def find_kind(name: str, path: str) -> TableFile:
+def _find_kind(name: str, path: str) -> TableFile:
     """The file with its kind, which follows from its first bytes, whatever its name is."""
     with open(path, "rb") as file:
         start = file.read(8)
@@ -121,18 +94,6 @@ def _is_model(path: str) -> bool:
 # ---------------------------------------------------------------------------- dialect
 
 
-@dataclass(frozen=True)
-class Dialect:
-    """How a text file writes its table; the names of the columns end on line ``header_lines``."""
-
-    encoding: str
-    delimiter: str
-    decimal: str
-    names: tuple[str, ...]
-    header_lines: int
-    has_rows: bool
-
-
 def find_dialect(
     file: TableFile,
     delimiter: str | None = None,
@@ -144,7 +105,8 @@ def find_dialect(
     try:
         with file.open() as stream:
             start = stream.read(SAMPLE)
-            encoding = encoding or _find_encoding(start)
+            marked = (name for mark, name in _MARKS if start.startswith(mark))
+            encoding = encoding or next(marked, "utf-8")
             text = _decoded(start, encoding, file)
             whole = len(start) < SAMPLE
             delimiter = delimiter or _find_delimiter(text, whole)
@@ -152,7 +114,7 @@ def find_dialect(
             stream.seek(0)
             names, header_lines, has_rows = _read_header(file, stream, encoding, delimiter)
     except DAMAGE as error:
-        raise damaged(file, error) from error
+        raise _damaged(file, error) from error
     return Dialect(encoding, delimiter, decimal, names, header_lines, has_rows)
 
 
@@ -173,10 +135,6 @@ def _check_arguments(delimiter: str | None, decimal: str | None, encoding: str |
             ) from None
         if not codec._is_text_encoding:
             raise ValueError(f"encoding must be one of text; got {encoding!r}")
-
-
-def _find_encoding(start: bytes) -> str:
-    return next((name for mark, name in _MARKS if start.startswith(mark)), "utf-8")
 
 
 def _decoded(start: bytes, encoding: str, file: TableFile) -> str:
@@ -228,9 +186,9 @@ def _read_header(
     file: TableFile, stream: IO[bytes], encoding: str, delimiter: str
 ) -> tuple[tuple[str, ...], int, bool]:
     """Names of the columns, the line on which they end, and whether rows follow."""
-    rows = _rows(stream, encoding, delimiter)
+    rows = csv_rows(stream, encoding, delimiter)
     try:
-        _, cells, header_lines = next(rows)
+        header = next(rows)
         try:
             has_rows = next(rows, None) is not None
         except (csv.Error, UnicodeError):
@@ -238,16 +196,13 @@ def _read_header(
     except StopIteration:
         raise _empty(file) from None
     except UnicodeDecodeError as error:
-        raise undecodable(file, encoding, delimiter) from error
+        raise _undecodable(file, encoding, delimiter) from error
     except UnicodeError as error:
         raise TableError(f"the file is not {encoding} text: {error}", path=file.name) from error
     except csv.Error as error:
-        raise TableError(
-            f"names of columns cannot be read ({error}); is a quote not closed?",
-            path=file.name,
-            row=1,
-        ) from error
-    return clean_names(cells, file.name), header_lines, has_rows
+        problem = f"names of columns cannot be read ({error}); is a quote not closed?"
+        raise TableError(problem, path=file.name, row=1) from error
+    return clean_names(header.cells, file.name), header.end, has_rows
 
 
 def clean_names(cells: list[str], path: str | None) -> tuple[str, ...]:
@@ -268,18 +223,113 @@ def clean_names(cells: list[str], path: str | None) -> tuple[str, ...]:
     return tuple(names)
 
 
+# ----------------------------------------------------------------- why it cannot be read
+
+
+def explained(
+    file: TableFile, dialect: Dialect, types: Mapping[str, pa.DataType], error: BaseException
+) -> TableError:
+    """The error of a file that Arrow cannot read: Python reads it again to find the wrong row."""
+    columns = [
+        (k, types[name])
+        for k, name in enumerate(dialect.names)
+        if types.get(name, pa.string()) != pa.string()
+    ]
+    line = 1
+    try:
+        with file.open() as stream:
+            rows = csv_rows(stream, dialect.encoding, dialect.delimiter)
+            next(rows)
+            for row in rows:
+                line = row.line
+                if len(row.cells) != len(dialect.names):
+                    return _ragged(file, dialect, row)
+                for k, kind in columns:
+                    if not _is_number(row.cells[k], dialect.decimal, kind):
+                        return _no_number(file, dialect, row, k)
+    except UnicodeDecodeError:
+        return _undecodable(file, dialect.encoding, dialect.delimiter)
+    except csv.Error as problem:
+        text = f"a cell after this row cannot be read ({problem}); is a quote not closed?"
+        return TableError(text, path=file.name, row=line)
+    except (OSError, UnicodeError, *DAMAGE) as problem:
+        return _damaged(file, problem)
+    return TableError(f"the file cannot be read: {error}", path=file.name)
+
+
+def _ragged(file: TableFile, dialect: Dialect, row: CsvRow) -> TableError:
+    cells, width, column = row.cells, len(dialect.names), None
+    longest = max(cells, key=len)
+    text = f"the row has {len(cells)} cell{'s' * (len(cells) != 1)}, the header {width}"
+    if row.end > row.line and "\n" in longest and len(cells) < width:
+        column = dialect.names[len(cells) - 1]
+        text = (
+            f"a quote is opened here and not closed before row {row.end}: the cell begins with "
+            f"{shown(longest.splitlines()[0])}; close the quote, or double it if it is part of the "
+            "text"
+        )
+    elif len(cells) < width:
+        text += f": from {dialect.names[len(cells)]!r} on there is nothing"
+    else:
+        text += (
+            f": {shown(cells[width])} is beyond the last column, {dialect.names[-1]!r}; a cell "
+            f"with the delimiter {dialect.delimiter!r} in it must be in quotes"
+        )
+    return TableError(text, path=file.name, row=row.line, column=column)
+
+
+def _no_number(file: TableFile, dialect: Dialect, row: CsvRow, k: int) -> TableError:
+    text = f"{shown(row.cells[k])} is not a number"
+    other = {",": ".", ".": ","}[dialect.decimal]
+    if _is_number(row.cells[k], other, pa.float64()):
+        text += f"; if {other!r} is the decimal mark, say decimal={other!r} (--decimal {other})"
+    return TableError(text, path=file.name, row=row.line, column=dialect.names[k])
+
+
+def _is_number(cell: str, decimal: str, kind: pa.DataType) -> bool:
+    cell = cell.strip()
+    if cell in MISSING:
+        return True
+    if kind == pa.int64():
+        return cell.lstrip("+-").isdecimal()
+    if decimal == ",":
+        cell = "?" if "." in cell else cell.replace(",", ".")
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return "_" not in cell and cell.isascii()
+
+
+def raise_if_quote_open(file: TableFile, dialect: Dialect) -> None:
+    """Refuse a file whose last cell begins with a quote that is never closed."""
+    end = 0
+    try:
+        with file.open() as stream:
+            for row in csv_rows(stream, dialect.encoding, dialect.delimiter, strict=True):
+                end = row.end
+    except csv.Error as error:
+        if "end of data" in str(error):
+            raise TableError(
+                "a quote is opened here and never closed, so that all that follows is one cell; "
+                "close the quote, or double it if it is part of the text",
+                path=file.name,
+                row=end + 1,
+                column=dialect.names[-1],
+            ) from None
+
+
 def _empty(file: TableFile) -> TableError:
     return TableError("the file is empty; its first row must hold names of columns", path=file.name)
 
 
-def damaged(file: TableFile, error: BaseException) -> TableError:
-    """The error of a compressed file that cannot be read."""
+def _damaged(file: TableFile, error: BaseException) -> TableError:
     return TableError(
         f"the compressed file is damaged or cut off ({error}); copy it again", path=file.name
     )
 
 
-def undecodable(file: TableFile, encoding: str, delimiter: str) -> TableError:
+def _undecodable(file: TableFile, encoding: str, delimiter: str) -> TableError:
     """The error of a file with bytes that its encoding does not have."""
     label = "UTF-8" if encoding.startswith("utf-8") else encoding
     advice = (
@@ -302,37 +352,3 @@ def undecodable(file: TableFile, encoding: str, delimiter: str) -> TableError:
                     column=names[place].strip('"') if number > 1 and place < len(names) else None,
                 )
     return TableError(f"the file is not {label} text; {advice}", path=file.name)
-
-
-# ------------------------------------------------------------------------------ lines
-
-
-def rows_with_lines(
-    file: TableFile, encoding: str, delimiter: str, strict: bool = False
-) -> Iterator[tuple[int, list[str], int]]:
-    """First line, cells and last line of each row, the header's first; slow, without any checks."""
-    with file.open() as stream:
-        yield from _rows(stream, encoding, delimiter, strict)
-
-
-def _rows(
-    stream: IO[bytes], encoding: str, delimiter: str, strict: bool = False
-) -> Iterator[tuple[int, list[str], int]]:
-    with io.TextIOWrapper(stream, encoding=encoding, newline="") as text:
-        reader = csv.reader(text, delimiter=delimiter, strict=strict)
-        first = 1
-        for cells in reader:
-            if cells:  # lines with nothing on them are no rows
-                yield first, cells, reader.line_num
-            first = reader.line_num + 1
-
-
-def count_lines(file: TableFile) -> int:
-    """Lines of a text file, whichever way they end."""
-    count, last = 0, b"\n"
-    with file.open() as stream:
-        while chunk := stream.read(1 << 20):
-            count += chunk.count(b"\n") + chunk.count(b"\r") - chunk.count(b"\r\n")
-            count -= last == b"\r" and chunk.startswith(b"\n")
-            last = chunk[-1:]
-    return count + (last not in b"\r\n")

@@ -10,8 +10,8 @@ import pandas as pd
 
 from polyfid.tables.column import Missing
 from polyfid.tables.encoder import TableEncoder
-from polyfid.tables.errors import TableError
 from polyfid.tables.labelled import LabelledTable
+from polyfid.tables.places import TableError
 from polyfid.text import aligned, name_few
 from polyfid.values import to_json
 
@@ -35,10 +35,7 @@ class FeatureSummary:
 
 @dataclass(frozen=True)
 class LevelOverlap:
-    """Points that two levels have labelled, and on how many of them the labels differ.
-
-    A level's label of a point is its most frequent one.
-    """
+    """Points that two levels have labelled, and on how many their most frequent labels differ."""
 
     lower: str
     upper: str
@@ -117,15 +114,7 @@ class Diagnosis:
 def diagnose(table: LabelledTable, *, missing: Missing = "error") -> Diagnosis:
     """Check a labelled table without fitting a model.
 
-    Parameters
-    ----------
-    table : LabelledTable
-    missing : {"error", "median", "indicator"}
-        What a fit would do about missing values.
-
-    Returns
-    -------
-    Diagnosis
+    ``missing`` is what a fit would do about missing values; see `TableEncoder`.
 
     Examples
     --------
@@ -149,26 +138,30 @@ def diagnose(table: LabelledTable, *, missing: Missing = "error") -> Diagnosis:
         problems += error.problems
     counts = table.counts()
     classes = tuple(counts.columns.tolist())
-    points = _point_ids(table.features)
     features = tuple(_feature(table.features[n], kinds.get(n)) for n in table.features.columns)
     if len(classes) < 2:
         problems.append(
             f"all labels are {classes[0]!r}: there must be at least two classes to tell apart"
         )
-    rows = pd.DataFrame({"point": points, "level": table.fidelity, "label": table.label})
-    duplicates = int(rows.duplicated().sum())
+    rows = pd.DataFrame(
+        {"point": _point_ids(table.features), "level": table.fidelity, "label": table.label}
+    )
     shared = _shared(rows, table.levels)
-    notes = [
-        *_level_notes(table, counts),
-        *_row_notes(table, rows, duplicates),
-        *_feature_notes(table, features),
-        *(
-            f"{pair.lower!r} and {pair.upper!r} have labelled {pair.points} "
-            f"point{'s' * (pair.points != 1)} in common, and disagree on {pair.differ} of them "
-            f"({pair.differ / pair.points:.0%})"
-            for pair in shared
-        ),
-    ]
+    notes = [*_level_notes(table, counts), *_row_notes(table, rows)]
+    constant = [f.name for f in features if f.distinct == 1 and not f.missing]
+    if constant:
+        what = "a feature with one value only, which tells"
+        several = "features with one value only, which tell"
+        notes.append(f"{what if len(constant) == 1 else several} nothing: {name_few(constant)}")
+    if table.left_out:
+        plural = "s" * (len(table.left_out) > 1)
+        notes.append(f"column{plural} left out: {name_few(table.left_out)}")
+    for pair in shared:
+        points = _several(pair.points, "point", "points")
+        notes.append(
+            f"{pair.lower!r} and {pair.upper!r} have labelled {points} in common, and disagree on "
+            f"{pair.differ} of them ({pair.differ / pair.points:.0%})"
+        )
     return Diagnosis(
         tuple(problems),
         tuple(notes),
@@ -176,9 +169,13 @@ def diagnose(table: LabelledTable, *, missing: Missing = "error") -> Diagnosis:
         classes,
         tuple(tuple(int(n) for n in row) for row in counts.to_numpy()),
         features,
-        duplicates,
+        int(rows.duplicated().sum()),
         shared,
     )
+
+
+def _several(n: int, one: str, many: str) -> str:
+    return f"{n} {one if n == 1 else many}"
 
 
 def _point_ids(features: pd.DataFrame) -> pd.Series:
@@ -218,18 +215,16 @@ def _shared(rows: pd.DataFrame, levels: tuple[str, ...]) -> tuple[LevelOverlap, 
 
 
 def _level_notes(table: LabelledTable, counts: pd.DataFrame) -> list[str]:
-    notes = []
     totals = counts.sum(axis=1)
-    if len(table.levels) == 1:
-        notes.append(f"all rows are of one level, {table.levels[0]!r}: it is plain classification")
-    for level in totals.index[totals == 0]:
-        notes.append(f"level {level!r} has no rows")
-    top = table.levels[-1]
-    if len(table.levels) > 1 and totals[top] > totals[table.levels[0]] > 0:
+    low, top = table.levels[0], table.levels[-1]
+    notes = [f"level {level!r} has no rows" for level in totals.index[totals == 0]]
+    if low == top:
+        notes.insert(0, f"all rows are of one level, {top!r}: it is plain classification")
+    elif totals[top] > totals[low] > 0:
         notes.append(
-            f"{top!r} is taken to be the most trusted level and has more rows than "
-            f"{table.levels[0]!r}, the least trusted; if it is the other way round, name the "
-            "levels, least trusted first (--levels)"
+            f"{top!r} is taken to be the most trusted level and has more rows than {low!r}, the "
+            "least trusted; if it is the other way round, name the levels, least trusted first "
+            "(--levels)"
         )
     if totals[top]:
         for name, n in zip(counts.columns, counts.to_numpy()[-1].tolist(), strict=True):
@@ -239,44 +234,29 @@ def _level_notes(table: LabelledTable, counts: pd.DataFrame) -> list[str]:
     return notes
 
 
-def _row_notes(table: LabelledTable, rows: pd.DataFrame, duplicates: int) -> list[str]:
+def _row_notes(table: LabelledTable, rows: pd.DataFrame) -> list[str]:
     notes = []
-    if duplicates:
-        place = table.places[int(np.argmax(rows.duplicated().to_numpy()))]
-        what = "row repeats" if duplicates == 1 else "rows repeat"
-        notes.append(f"{duplicates} {what} another one, first {place}")
-    labels = rows.groupby(["point", "level"])["label"].nunique()
-    torn = int((labels > 1).sum())
+    repeated = rows.duplicated().to_numpy()
+    if repeated.any():
+        what = _several(repeated.sum(), "row repeats", "rows repeat")
+        notes.append(f"{what} another one, first {table.places[int(np.argmax(repeated))]}")
+    torn = int((rows.groupby(["point", "level"])["label"].nunique() > 1).sum())
     if torn:
-        what = "point has" if torn == 1 else "points have"
-        notes.append(f"{torn} {what} different labels within one level")
+        what = _several(torn, "point has", "points have")
+        notes.append(f"{what} different labels within one level")
     if table.ids is not None:
         named = pd.DataFrame({"id": table.ids, "level": table.fidelity})
-        again = named.duplicated() & (named["id"] != "")
+        again = (named.duplicated() & (named["id"] != "")).to_numpy()
         if again.any():
-            row, n = int(np.argmax(again.to_numpy())), int(again.sum())
+            row, what = int(np.argmax(again)), _several(again.sum(), "id comes", "ids come")
             notes.append(
-                f"{n} {'id comes' if n == 1 else 'ids come'} more than once within a level, first "
-                f"{str(table.ids[row])!r} in {table.places[row]}"
+                f"{what} more than once within a level, first {str(table.ids[row])!r} in "
+                f"{table.places[row]}"
             )
     empty = 0 if table.weight is None else int((table.weight == 0.0).sum())
     if empty:
-        what = "row has weight 0 and does" if empty == 1 else "rows have weight 0 and do"
-        notes.append(f"{empty} {what} not count")
-    return notes
-
-
-def _feature_notes(table: LabelledTable, features: tuple[FeatureSummary, ...]) -> list[str]:
-    notes = []
-    constant = [f.name for f in features if f.distinct == 1 and not f.missing]
-    if constant:
-        what = "a feature with one value only, which tells"
-        several = "features with one value only, which tell"
-        notes.append(f"{what if len(constant) == 1 else several} nothing: {name_few(constant)}")
-    if table.left_out:
-        notes.append(
-            f"column{'s' * (len(table.left_out) > 1)} left out: {name_few(table.left_out)}"
-        )
+        what = _several(empty, "row has weight 0 and does", "rows have weight 0 and do")
+        notes.append(f"{what} not count")
     return notes
 
 

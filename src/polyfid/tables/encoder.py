@@ -15,25 +15,19 @@ from sklearn.exceptions import NotFittedError
 
 from polyfid.arrays import Array
 from polyfid.frames import is_frame, to_pandas
-from polyfid.tables.column import (
-    MOST_CATEGORIES_IN_BLOCKS,
-    CategoryLearner,
-    ColumnEncoding,
-    Missing,
-    NumberLearner,
-)
-from polyfid.tables.errors import TableError, no_column, raise_all
-from polyfid.tables.places import RowPlaces, columns_of_file
-from polyfid.tables.read import is_text
+from polyfid.tables.column import CategoryLearner, ColumnEncoding, Missing, NumberLearner, is_text
+from polyfid.tables.places import TableError, columns_of_file, file_of, no_column, raise_all
 from polyfid.text import name_few
 
+#: Rows by column and category, of categories that were not there when an encoder was fitted.
+Unknown = Counter[tuple[str, str]]
+
+#: Categories of a column that is read in blocks, at most: more would not fit as columns of numbers.
+MOST_CATEGORIES_IN_BLOCKS = 10_000
 #: Missing columns up to this number are reported one by one, with similar names.
 MOST_ABSENT = 3
 #: Numbers of all columns together that medians are taken of; if there are more, a sample of them.
 MEDIAN_CELLS = 4_000_000
-
-#: Rows by column and category, of categories that were not there when an encoder was fitted.
-Unknown = Counter[tuple[str, str]]
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
@@ -87,15 +81,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     _columns: tuple[ColumnEncoding, ...] | None
 
-    # ------------------------------------------------------------------ learning
-
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the columns of a table.
-
-        Parameters
-        ----------
-        X : data frame of pandas or polars
-        y : ignored
+        """Learn the columns of a data frame of pandas or polars; ``y`` is ignored.
 
         Raises
         ------
@@ -105,7 +92,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         frame = _as_frame(X)
         self._start(*self._names_and_text(frame), bounded=False)
         if not len(frame):
-            raise TableError("there are no rows", path=RowPlaces.of(frame).file)
+            raise TableError("there are no rows", path=file_of(frame))
         self._add(frame)
         self._columns = self._learnt()
         del self._learners
@@ -115,11 +102,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """Learn from one more block of rows; `transform` raises an error for unusable columns.
 
         Medians of very many numbers are those of a random sample.
-
-        Parameters
-        ----------
-        X : data frame of pandas or polars
-        y : ignored
 
         Examples
         --------
@@ -145,12 +127,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def _names_and_text(self, frame: pd.DataFrame) -> tuple[list[str], set[str]]:
         """Columns to take, and those of them that hold text."""
         names = list(frame.columns) if self.features is None else list(self.features)
-        path = RowPlaces.of(frame).file
         for name in (*names, *self.categorical):
             if name not in frame.columns:
-                raise no_column(name, frame.columns, path)
+                raise no_column(name, frame.columns, file_of(frame))
         if not names:
-            raise TableError("there are no columns of features", path=path)
+            raise TableError("there are no columns of features", path=file_of(frame))
         return names, {name for name in names if is_text(frame[name])}
 
     def _start(self, names: Sequence[str], text: Collection[str], bounded: bool = True) -> None:
@@ -161,9 +142,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         room = MEDIAN_CELLS // max(len(names), 1) if bounded else None
         most = MOST_CATEGORIES_IN_BLOCKS if bounded else None
         self._learners: dict[str, CategoryLearner | NumberLearner] = {
-            name: CategoryLearner(name, self.missing, name in self.categorical, most)
+            name: CategoryLearner(name, self.missing, declared=name in self.categorical, most=most)
             if name in text or name in self.categorical
-            else NumberLearner(name, self.missing, room)
+            else NumberLearner(name, self.missing, room=room)
             for name in names
         }
         self._errors: dict[str, TableError] = {}
@@ -173,7 +154,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def _add(self, block: pd.DataFrame) -> None:
         """Take rows into account. A column that cannot be used is left alone from then on."""
         self._columns = None
-        self._files.add(RowPlaces.of(block).file)
+        self._files.add(file_of(block))
         key = self._rng.uniform(size=len(block))
         for name, learner in self._learners.items():
             if name not in self._errors:
@@ -204,14 +185,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return made
 
     def unfitted(self) -> TableEncoder:
-        """An encoder to fit that takes the same columns, and the same ones for categories.
-
-        It is what cross-validation needs: which columns are categories is decided once for all
-        rows, and categories and medians are learnt from the training rows of each fold.
-        """
+        """An encoder to fit to rows of a fold: kinds of columns stay, their values are learnt."""
         return clone(TableEncoder.of(self.columns_, self.missing))
-
-    # ------------------------------------------------------------------ applying
 
     @property
     def columns_(self) -> tuple[ColumnEncoding, ...]:
@@ -238,13 +213,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return np.array(self.names_, dtype=object)
 
     def transform(self, X: Any) -> Array:
-        """The numbers of some rows, (n, d); a warning names categories that are new.
+        """The numbers (n, d) of a data frame; other columns and another order do not matter.
 
-        Other columns and another order do not matter.
-
-        Parameters
-        ----------
-        X : data frame of pandas or polars
+        A warning names categories that are new.
         """
         x, unknown = self.encode(_as_frame(X))
         warn_of_unknown(unknown)
@@ -265,19 +236,19 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def check(self, frame: pd.DataFrame) -> None:
         """Refuse rows that lack columns, and name them."""
-        absent = [c.name for c in self.columns_ if c.name not in frame.columns]
+        names = [c.name for c in self.columns_]
+        absent = [name for name in names if name not in frame.columns]
         if not absent:
             return
-        path, there = RowPlaces.of(frame).file, columns_of_file(frame)
+        path, there = file_of(frame), columns_of_file(frame)
         if len(absent) > MOST_ABSENT:
             raise TableError(
                 f"there are no columns {name_few(absent)}, which the model was fitted to; the "
                 f"columns are {name_few(there)}",
                 path=path,
             )
-        taken = {c.name for c in self.columns_}
         role = ", which the model was fitted to"
-        raise_all([no_column(c, there, path, role, taken=taken) for c in absent])
+        raise_all([no_column(name, there, path, role, taken=names) for name in absent])
 
 
 def _as_frame(X: Any) -> pd.DataFrame:
@@ -288,11 +259,9 @@ def _as_frame(X: Any) -> pd.DataFrame:
 
 def warn_of_unknown(unknown: Unknown) -> None:
     """Warn of categories that were not there when an encoder was fitted, if there are any."""
-    categories: dict[str, dict[str, int]] = {}
-    for (column, category), n in unknown.items():
-        categories.setdefault(column, {})[category] = n
     texts = []
-    for column, rows in categories.items():
+    for column in dict.fromkeys(column for column, _ in unknown):
+        rows = {category: n for (name, category), n in unknown.items() if name == column}
         n = sum(rows.values())
         texts.append(
             f"column {column!r}: {n:,} {'row is' if n == 1 else 'rows are'} in no category that "

@@ -1,9 +1,9 @@
-"""Labelled rows of several levels of trust."""
+"""Labelled rows of several levels of trust: which columns they are in, and what they hold."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,16 +12,98 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from polyfid.frames import is_frame
-from polyfid.tables.cells import to_numbers
-from polyfid.tables.errors import TableError, raise_all, shown
-from polyfid.tables.places import RowPlaces, WrongCells
+from polyfid.tables.column import (
+    as_classes,
+    cell_texts,
+    level_names,
+    read_ids,
+    sorted_levels,
+    to_numbers,
+)
+from polyfid.tables.places import RowPlaces, TableError, WrongCells, file_of, no_column, raise_all
 from polyfid.tables.read import read_table
-from polyfid.tables.roles import Roles, TypeConflict, find_columns, find_features
 from polyfid.text import name_few
-from polyfid.values import to_text, whole_numbers
+from polyfid.values import to_text
 
+#: Columns of these names say who gave a label; they are features only if asked for.
+ANNOTATORS = ("worker", "annotator")
 #: More different labels than this, if they have decimals, are measurements and not classes.
 MOST_FRACTIONS = 20
+
+NO_ROWS = "there are no rows below the header"
+_STORED = ("label", "fidelity", "levels", "weight", "ids", "left_out")
+_CONFLICT = (
+    "{cell} is not a number, and in {file} the column is of numbers; correct it, or name the "
+    "column as categorical (--categorical)"
+)
+_FILL_IN = "{others}; fill it in, or leave the row out"
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Which column is what.
+
+    Parameters
+    ----------
+    target : str
+        The labels.
+    fidelity : str
+        The level of trust of each row.
+    id : str, optional
+        Names of the rows; ``id`` if there is such a column.
+    weight : str, optional
+        A row of weight 2 counts as two rows; ``weight`` if there is such a column.
+    features : sequence of str, optional
+        Columns to learn from; by default all without another role. Columns without a name (an
+        index that was saved with the table) and those that say who gave a label (``worker``,
+        ``annotator``) are features only if they are named here.
+    categorical : sequence of str
+        Features to be taken as categories though they look like numbers.
+    levels : sequence of str, optional
+        Names of the levels, least trusted first.
+
+    Examples
+    --------
+    >>> from polyfid.tables import Roles
+    >>> Roles(target="feasible", levels=["simulation", "experiment"]).levels
+    ('simulation', 'experiment')
+    """
+
+    target: str = "label"
+    fidelity: str = "fidelity"
+    id: str | None = None
+    weight: str | None = None
+    features: tuple[str, ...] | None = None
+    categorical: tuple[str, ...] = ()
+    levels: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("features", "categorical", "levels"):
+            value: Any = getattr(self, name)
+            if value is None:
+                continue
+            if isinstance(value, str):
+                raise ValueError(
+                    f"{name} must be a list of names, such as [{value!r}]; got a string"
+                )
+            names = tuple(str(v) for v in value)
+            if len(set(names)) < len(names):
+                raise ValueError(f"{name} must be distinct names; got {list(names)}")
+            object.__setattr__(self, name, names)
+        if self.features is not None and not self.features:
+            raise ValueError("features must be at least one name, or None for all columns; got []")
+        taken: dict[str, str] = {}
+        for role in ("target", "fidelity", "id", "weight"):
+            column = getattr(self, role)
+            if column in taken:
+                raise ValueError(f"{role} and {taken[column]} are both column {column!r}")
+            if column is not None:
+                taken[column] = role
+        for column in (*(self.features or ()), *self.categorical):
+            if column in taken:
+                raise ValueError(f"column {column!r} is the {taken[column]}; it is no feature")
+            if self.features is not None and column not in self.features:
+                raise ValueError(f"categorical names {column!r}, which is not among features")
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +118,7 @@ class LabelledTable:
         The level of each row.
     levels : tuple of str
         Least trusted first.
-    weight : array of float, or None
-    ids : array of str, or None
+    weight, ids : array of float and of str, or None
     places : RowPlaces
         File and row number of each row.
     roles : Roles
@@ -80,24 +161,16 @@ class LabelledTable:
 
     def _state(self) -> dict[str, Any]:
         """What a model file stores of the rows."""
-        return {
-            "features": {name: _stored(values) for name, values in self.features.items()},
-            "label": self.label,
-            "fidelity": self.fidelity,
-            "levels": self.levels,
-            "weight": self.weight,
-            "ids": self.ids,
-            "places": self.places.to_list(),
-            "left_out": self.left_out,
-        }
+        features = {name: _stored(values) for name, values in self.features.items()}
+        others = {name: getattr(self, name) for name in _STORED}
+        return {"features": features, "places": self.places.to_list(), **others}
 
     @classmethod
     def _restore(cls, state: Mapping[str, Any], roles: Roles) -> LabelledTable:
         """The rows of what was stored."""
         places = RowPlaces.from_list(state["places"])
         features = places.attached_to(pd.DataFrame(state["features"]))
-        others = {n: state[n] for n in ("label", "fidelity", "levels", "weight", "ids", "left_out")}
-        table = cls(features, places=places, roles=roles, **others)
+        table = cls(features, places=places, roles=roles, **{n: state[n] for n in _STORED})
         columns = (table.label, table.fidelity, table.weight, table.ids)
         same = all(c is None or np.shape(c) == (len(features),) for c in columns)
         if not same or len(places) != len(features):
@@ -151,48 +224,30 @@ def read_labelled(
     >>> table.levels, len(table)
     (('crowd', 'expert'), 5)
     """
-    roles = roles or Roles()
     sources, names = check_sources(files, level_files)
+    roles = roles or Roles()
     text = {roles.target, roles.fidelity, roles.id or "id", *roles.categorical}
     frames = [named(read_table(s, text=text, **csv), k) for k, s in enumerate(sources)]
-    for frame in frames:
-        if not len(frame):
-            raise no_rows_error(frame)
-    roles = find_columns(frames, roles, tidy=not level_files)
-    order = declared_order(frames, roles, names)
-    features, left_out = find_features(frames, roles)
-    readers = [LabelReader(roles, level, order) for level in names]
-    columns = [reader.read(frame) for reader, frame in zip(readers, frames, strict=True)]
+    roles, features, left_out = find_columns(frames, roles, names)
+    scan = LabelScan(roles, names, {*features} - {*roles.categorical})
+    columns = [scan.read(frame, table) for table, frame in enumerate(frames)]
     labels, fidelities, weights = zip(*columns, strict=True)
     label, fidelity = as_classes(np.concatenate(labels)), np.concatenate(fidelities)
-    errors = [error for reader in readers for error in reader.errors()]
-    raise_all(errors or measurement_errors(label, RowPlaces.of(frames[0]).file, roles))
-    joined = _joined(frames, features, roles)
+    scan.check(label, file_of(frames[0]))
+    joined = pd.concat([frame[features] for frame in frames], ignore_index=True)
+    joined.attrs = {}
+    places = RowPlaces.joined([RowPlaces.of(frame).taken(frame.index) for frame in frames])
     return LabelledTable(
-        joined,
+        places.attached_to(joined),
         label,
         fidelity.astype(str),
-        order or sorted_levels(fidelity),
+        roles.levels or sorted_levels(fidelity),
         None if roles.weight is None else np.concatenate(weights),
         None if roles.id is None else np.concatenate([read_ids(f, roles.id) for f in frames]),
-        RowPlaces.of(joined),
-        replace(roles, levels=order),
+        places,
+        roles,
         left_out,
     )
-
-
-def _joined(frames: Sequence[pd.DataFrame], names: Sequence[str], roles: Roles) -> pd.DataFrame:
-    """Features of all tables one below the other."""
-    for name in names:
-        if name not in roles.categorical:
-            conflict = TypeConflict(name)
-            for frame in frames:
-                conflict.add(frame)
-            conflict.check()
-    joined = pd.concat([frame[list(names)] for frame in frames], ignore_index=True)
-    joined.attrs = {}
-    places = [RowPlaces.of(frame).taken(frame.index) for frame in frames]
-    return RowPlaces.joined(places).attached_to(joined)
 
 
 def check_sources(
@@ -209,137 +264,79 @@ def check_sources(
 
 
 def named(frame: pd.DataFrame, place: int) -> pd.DataFrame:
-    """The frame; one that comes from no file is named by its place, and its rows are counted."""
+    """The frame, which must have rows; if it comes from no file it is named by its place."""
+    if not len(frame):
+        raise TableError(NO_ROWS, path=file_of(frame) or f"table {place + 1}")
     if RowPlaces.of(frame).files[0].name:
         return frame
     places = RowPlaces.of_file(f"table {place + 1}", len(frame))
     return places.attached_to(frame.reset_index(drop=True))
 
 
-def no_rows_error(frame: pd.DataFrame) -> TableError:
-    """The error of a table without rows."""
-    return TableError("there are no rows below the header", path=RowPlaces.of(frame).file)
+# ----------------------------------------------------------------------------- columns
 
 
-# --------------------------------------------------------------- labels and levels
+def find_columns(
+    frames: Sequence[pd.DataFrame], roles: Roles, names: Sequence[str | None]
+) -> tuple[Roles, list[str], tuple[str, ...]]:
+    """The roles with those that were detected, the features, and the columns left out."""
+    asked = {*(roles.features or ()), *roles.categorical}
+    for role in ("id", "weight"):
+        everywhere = all(role in frame.columns for frame in frames)
+        free = role not in {roles.target, roles.fidelity, *asked}
+        if getattr(roles, role) is None and everywhere and free:
+            roles = replace(roles, **{role: role})  # type: ignore[arg-type]
+    wanted = {roles.target: (" of labels", "name another one as target (--target)")}
+    if None in names:
+        wanted[roles.fidelity] = (
+            " of levels of trust",
+            "name another one as fidelity (--fidelity), or give one table per level "
+            "(--level NAME=FILE)",
+        )
+    wanted |= {column: (" of ids", "") for column in [roles.id] if column}
+    wanted |= {column: (" of weights", "") for column in [roles.weight] if column}
+    wanted |= dict.fromkeys(sorted(asked), (", which is to be a feature", ""))
+    _require(frames, wanted)
+    every = list(dict.fromkeys(name for frame in frames for name in frame.columns))
+    others = {roles.target, roles.fidelity, roles.id, roles.weight}
+    if roles.features is not None:
+        features = list(roles.features)
+    else:
+        # An id or a weight that only some of the tables have is no feature either.
+        others |= {name for name in ("id", "weight") if name not in roles.categorical}
+        spare = {n for n in every if n.startswith("unnamed_") or n in ANNOTATORS}
+        features = [n for n in every if n not in others | (spare - {*roles.categorical})]
+        advice = "name the features that all tables have (--features)"
+        holders = {n: file_of(frame) for frame in reversed(frames) for n in frame.columns}
+        _require(frames, {n: (f", which {holders[n]} has", advice) for n in features})
+    if not features:
+        problem = f"there is no column to learn from, only {name_few(frames[0].columns)}"
+        raise TableError(problem, path=file_of(frames[0]))
+    roles = replace(roles, levels=_declared_order(frames, roles, names))
+    return roles, features, tuple(n for n in every if n not in others and n not in features)
 
 
-class LabelReader:
-    """Reads labels, levels and weights of one table, whole or block after block.
-
-    Parameters
-    ----------
-    roles : Roles
-    level : str, optional
-        Of all rows, if the table is that of one level.
-    levels : sequence of str, optional
-        All levels, if they were named.
-    """
-
-    def __init__(self, roles: Roles, level: str | None, levels: Sequence[str] | None) -> None:
-        self._roles, self._level, self._levels = roles, level, levels
-        self._no_label, self._no_level, self._other_level = (WrongCells() for _ in range(3))
-        self._no_weight, self._unknown_level = WrongCells(), WrongCells()
-
-    def read(self, frame: pd.DataFrame) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64]]:
-        """Labels and levels as text, None where they are missing, and weights."""
-        roles, level = self._roles, self._level
-        label = _texts(frame[roles.target])
-        self._no_label.add(frame, pd.isna(label))
-        if level is None:
-            fidelity = self._read_levels(frame[roles.fidelity])
-            self._no_level.add(frame, pd.isna(fidelity))
-            if self._levels is not None:
-                named = pd.Series(fidelity).isin([*self._levels, None]).to_numpy()
-                self._unknown_level.add(frame, ~named)
-        else:
-            fidelity = np.full(len(frame), level, dtype=object)
-            if roles.fidelity in frame.columns:
-                cells = self._read_levels(frame[roles.fidelity])
-                self._other_level.add(frame, ~pd.isna(cells) & (cells != level))
-        weight = np.ones(len(frame))
-        if roles.weight is not None:
-            weight, _ = to_numbers(frame[roles.weight])
-            with np.errstate(invalid="ignore"):
-                self._no_weight.add(frame, ~(np.isfinite(weight) & (weight >= 0.0)))
-        return label, fidelity, weight
-
-    @staticmethod
-    def _read_levels(cells: pd.Series) -> NDArray[Any]:
-        """Names of levels: 1 and 1.0 are one, also as text."""
-        codes, present = pd.factorize(_texts(cells))
-        names = [t.removesuffix(".0") if whole_numbers([t]) else t for t in present]
-        return np.array([*names, None], dtype=object)[codes]
-
-    def errors(self) -> list[TableError]:
-        """What is wrong with the cells that were read."""
-        roles, made = self._roles, []
-        for wrong, column, what in (
-            (self._no_label, roles.target, "no label"),
-            (self._no_level, roles.fidelity, "no level of trust"),
-        ):
-            if wrong:
-                others = wrong.more(", nor has one after it", ", nor have {} rows after it")
-                advice = "fill it in, or leave the row out"
-                made.append(wrong.error(column, f"the row has {what}{others}; {advice}"))
-        if self._other_level:
-            text = (
-                f"the level is {self._first_level(self._other_level)}, and the table is that of "
-                f"level {self._level!r}"
-            )
-            made.append(self._other_level.error(roles.fidelity, text))
-        if self._no_weight and roles.weight is not None:
-            cell = self._no_weight.first(roles.weight).iloc[0]
-            text = "the row has no weight" if pd.isna(cell) else f"{shown(cell)} is not a weight"
-            text += "; weights are numbers from 0, which leaves a row out"
-            made.append(self._no_weight.error(roles.weight, text))
-        if self._unknown_level:
-            text = (
-                f"the level {self._first_level(self._unknown_level)} is not among "
-                f"{name_few(self._levels or ())}; correct it, or name all levels, least trusted "
-                "first (--levels)"
-            )
-            made.append(self._unknown_level.error(roles.fidelity, text))
-        return made
-
-    def _first_level(self, wrong: WrongCells) -> str:
-        return shown(self._read_levels(wrong.first(self._roles.fidelity))[0])
+def _require(frames: Sequence[pd.DataFrame], wanted: Mapping[str, tuple[str, str]]) -> None:
+    raise_all(
+        [
+            no_column(name, frame.columns, file_of(frame), *words)
+            for frame in frames
+            for name, words in wanted.items()
+            if name not in frame.columns
+        ]
+    )
 
 
-def read_ids(frame: pd.DataFrame, name: str) -> NDArray[np.str_]:
-    """Names of rows, empty where they have none."""
-    return np.array(["" if t is None else t for t in _texts(frame[name])], dtype=str)
-
-
-def _texts(values: pd.Series) -> NDArray[Any]:
-    """Cells as text without blanks around it, None where they are missing."""
-    codes, uniques = pd.factorize(values)
-    texts = [to_text(u) for u in uniques.tolist()]
-    return np.array([*(t or None for t in texts), None], dtype=object)[codes]
-
-
-def as_classes(texts: NDArray[Any]) -> NDArray[Any]:
-    """Labels as whole numbers if all are, else as text."""
-    codes, distinct = pd.factorize(texts)
-    numbers = whole_numbers(distinct)
-    if not numbers:
-        return np.array([*distinct, ""], dtype=str)[codes]
-    return np.array([*numbers, 0], dtype=np.int64)[codes]
-
-
-def declared_order(
+def _declared_order(
     frames: Sequence[pd.DataFrame], roles: Roles, names: Sequence[str | None]
 ) -> tuple[str, ...] | None:
     """Levels, least trusted first, as they were given or as an ordered column has them."""
     given = [name for name in names if name is not None]
-    if roles.levels is not None:
-        if given and set(given) != set(roles.levels):
-            raise ValueError(
-                f"levels and level_files name different levels: {list(roles.levels)} and {given}"
-            )
-        return roles.levels
-    if given:
-        return tuple(given)
+    if roles.levels is not None and given and set(given) != set(roles.levels):
+        both = f"{list(roles.levels)} and {given}"
+        raise ValueError(f"levels and level_files name different levels: {both}")
+    if roles.levels is not None or given:
+        return roles.levels or tuple(given)
     dtypes: list[Any] = [frame[roles.fidelity].dtype for frame in frames]
     orders = {
         tuple(map(to_text, t.categories)) if getattr(t, "ordered", False) else None for t in dtypes
@@ -347,16 +344,91 @@ def declared_order(
     return orders.pop() if len(orders) == 1 else None
 
 
-def sorted_levels(fidelity: NDArray[Any]) -> tuple[str, ...]:
-    """Levels by number if all are numbers, else by name."""
-    names = sorted({name for name in fidelity if name is not None})
-    try:
-        return tuple(sorted(names, key=float))
-    except ValueError:
-        return tuple(names)
+# ------------------------------------------------------------------- labels and levels
 
 
-def measurement_errors(labels: NDArray[Any], path: str | None, roles: Roles) -> list[TableError]:
+class LabelScan:
+    """Reads labels, levels and weights of tables, whole or in blocks; notes what is wrong.
+
+    ``names`` are the levels of the tables. ``compared`` features may not be numbers in one table
+    and text in another.
+    """
+
+    def __init__(
+        self, roles: Roles, names: Sequence[str | None], compared: Collection[str] = ()
+    ) -> None:
+        self._roles, self._names, self._compared = roles, names, sorted(compared)
+        self._wrong: dict[tuple[int, str], WrongCells] = {}
+        self._texts: dict[str, WrongCells] = {}
+        self._with_numbers: dict[str, str | None] = {}  # the first file by feature
+
+    def read(
+        self, frame: pd.DataFrame, table: int
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64]]:
+        """Labels and levels as text, None where they are missing, and weights."""
+        roles, level = self._roles, self._names[table]
+        label = cell_texts(frame[roles.target])
+        self._note(table, frame, roles.target, pd.isna(label), "the row has no label" + _FILL_IN)
+        if level is None:
+            fidelity = level_names(frame[roles.fidelity])
+            missing = pd.isna(fidelity)
+            problem = "the row has no level of trust" + _FILL_IN
+            self._note(table, frame, roles.fidelity, missing, problem)
+            if roles.levels is not None:
+                unknown = ~missing & ~np.isin(fidelity.astype(str), roles.levels)
+                problem = (
+                    "the level {cell} is not among {levels}; correct it, or name all levels, least "
+                    "trusted first (--levels)"
+                )
+                self._note(table, frame, roles.fidelity, unknown, problem)
+        else:
+            fidelity = np.full(len(frame), level, dtype=object)
+            if roles.fidelity in frame.columns:
+                cells = level_names(frame[roles.fidelity])
+                problem = "the level is {cell}, and the table is that of level {level}"
+                other = ~pd.isna(cells) & (cells != level)
+                self._note(table, frame, roles.fidelity, other, problem)
+        weight = np.ones(len(frame))
+        if roles.weight is not None:
+            weight, _ = to_numbers(frame[roles.weight])
+            with np.errstate(invalid="ignore"):
+                wrong = ~(np.isfinite(weight) & (weight >= 0.0))
+            problem = "{cell} is not a weight; weights are numbers from 0, which leaves a row out"
+            self._note(table, frame, roles.weight, wrong, problem)
+        for name in self._compared:
+            self._compare(frame, name)
+        return label, fidelity, weight
+
+    def _note(self, table: int, frame: pd.DataFrame, column: str, wrong: Any, problem: str) -> None:
+        others = (", nor has one after it", ", nor have {} rows after it")
+        cells = self._wrong.setdefault((table, problem), WrongCells(column, problem, *others))
+        cells.add(frame, wrong)
+
+    def _compare(self, frame: pd.DataFrame, name: str) -> None:
+        values = frame[name]
+        if values.dtype.kind in "fiu":
+            if name not in self._with_numbers and values.notna().any():
+                self._with_numbers[name] = file_of(frame)
+            return
+        text = self._texts.setdefault(name, WrongCells(name, _CONFLICT))
+        if not text:  # the first one is named
+            text.add(frame, to_numbers(values)[1])
+
+    def check(self, labels: NDArray[Any], path: str | None) -> None:
+        """Raise an error that lists what is wrong with the rows, of which ``labels`` are all."""
+        levels = name_few(self._roles.levels or ())
+        errors = [
+            cells.error(level=repr(self._names[table]), levels=levels)
+            for (table, _), cells in self._wrong.items()
+            if cells
+        ]
+        raise_all(errors or _measurement_errors(labels, path, self._roles))
+        for name, file in self._with_numbers.items():
+            if self._texts.get(name):
+                raise self._texts[name].error(file=file)
+
+
+def _measurement_errors(labels: NDArray[Any], path: str | None, roles: Roles) -> list[TableError]:
     """The error of labels that are measurements rather than classes, if they are."""
     distinct = pd.unique(pd.Series(labels)).tolist()
     if len(distinct) > MOST_FRACTIONS and isinstance(distinct[0], str):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import shutil
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -18,52 +20,35 @@ from polyfid import model_files
 from polyfid.estimator.classifier import MultiFidelityClassifier
 from polyfid.frames import is_frame
 from polyfid.learning.progress import Callback, Progress
-from polyfid.tables.column import Missing
+from polyfid.tables.column import Missing, as_classes, sorted_levels
 from polyfid.tables.encoder import TableEncoder
-from polyfid.tables.errors import TableError, raise_all
 from polyfid.tables.labelled import (
-    LabelReader,
-    as_classes,
+    NO_ROWS,
+    LabelScan,
+    Roles,
     check_sources,
-    declared_order,
-    measurement_errors,
+    find_columns,
     named,
-    no_rows_error,
     one_class_error,
-    sorted_levels,
 )
-from polyfid.tables.places import RowPlaces
-from polyfid.tables.read import CsvTable, FrameTable, ParquetTable, open_table, read_table
-from polyfid.tables.roles import Roles, TypeConflict, find_columns, find_features
-from polyfid.text import name_few
+from polyfid.tables.places import TableError, file_of
+from polyfid.tables.read import CsvTable, TypedTable, open_table, read_table
+from polyfid.text import bytes_in_words, name_few
 
 #: More different labels than this are no classes.
 MOST_CLASSES = 1000
-
 #: Parameters that are a matter of a run, not of what is fitted.
 _OF_A_RUN = {"n_jobs", "verbose", "warm_start"}
+#: Columns of a block as one data frame, besides the features.
+_OTHERS = ("(label)", "(fidelity)", "(weight)")
 
 
 @dataclass(frozen=True)
 class FilesSummary:
     """What labelled files hold.
 
-    Attributes
-    ----------
-    encoder : TableEncoder
-        Fitted.
-    roles : Roles
-        With the columns of ids and weights that were detected.
-    levels : tuple of str
-        Least trusted first.
-    classes : array of int or str
-        Sorted.
-    counts : array of int (n_levels, n_classes)
-        Rows that have a weight.
-    n_rows : int
-        All rows.
-    labels : mapping of str to int
-        From labels as the files have them to their classes.
+    ``counts`` (n_levels, n_classes) are of rows that have a weight, ``n_rows`` is of all, and
+    ``labels`` leads from labels as the files have them to places in ``classes``.
     """
 
     encoder: TableEncoder
@@ -86,27 +71,7 @@ class FilesSummary:
 
 
 class LabelledFiles:
-    """Labelled tables that are read in blocks, as often as it takes; a context manager.
-
-    Parameters
-    ----------
-    files, roles, level_files, **csv
-        As in `read_labelled`.
-    rows : int
-        Rows per block.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from polyfid.tables.large import LabelledFiles
-    >>> crowd = pd.DataFrame({"x": [0.1, 0.9, 0.8], "label": ["no", "yes", "no"]})
-    >>> expert = pd.DataFrame({"x": [0.2, 0.7], "label": ["no", "yes"]})
-    >>> with LabelledFiles([], level_files={"crowd": crowd, "expert": expert}, rows=2) as files:
-    ...     summary = files.survey()
-    ...     sizes = [len(block) for block in files.encoded(summary)]
-    >>> summary.levels, summary.counts.tolist(), sizes
-    (('crowd', 'expert'), [[2, 1], [1, 1]], [2, 1, 2])
-    """
+    """Labelled tables, as of `read_labelled`, that are read in blocks; a context manager."""
 
     def __init__(
         self,
@@ -118,10 +83,9 @@ class LabelledFiles:
         **csv: Any,
     ) -> None:
         self._sources, self._names = check_sources(files, level_files)
-        self._roles, self._tidy = roles or Roles(), not level_files
-        self._rows, self._csv = rows, csv
+        self._roles, self._rows, self._csv = roles or Roles(), rows, csv
         self._stack = ExitStack()
-        self._tables: list[FrameTable | ParquetTable | CsvTable] = []
+        self._tables: list[TypedTable | CsvTable] = []
         self._needed: list[list[str]] = []
 
     def __enter__(self) -> Self:
@@ -131,7 +95,7 @@ class LabelledFiles:
                     source = named(read_table(source), place)
                 table = stack.enter_context(open_table(source, **self._csv))
                 if not table.has_rows:
-                    raise no_rows_error(table.head)
+                    raise TableError(NO_ROWS, path=file_of(table.head))
                 self._tables.append(table)
             self._stack = stack.pop_all()
         return self
@@ -144,38 +108,61 @@ class LabelledFiles:
 
         Types of columns of text files are found in the same reading. Only if later rows show that
         the first ones misled, everything is read once more.
-
-        Parameters
-        ----------
-        missing : {"error", "median", "indicator"}
-            See `TableEncoder`. Medians of very many numbers are those of a random sample.
-        callback : callable, optional
-            Receives a `Progress` for each block.
         """
         heads = [table.head for table in self._tables]
-        roles = find_columns(heads, self._roles, self._tidy)
-        features, _ = find_features(heads, roles)
-        order = declared_order(heads, roles, self._names)
+        roles, features, _ = find_columns(heads, self._roles, self._names)
         text = {roles.target, roles.fidelity, *roles.categorical}
         needed = text | {*features, *filter(None, [roles.weight])}
         self._needed = [[n for n in head.columns if n in needed] for head in heads]
         before = self._text_columns(text)
-        while True:
-            survey = _Survey(roles, features, frozenset().union(*before), missing, order)
-            for table, names, level in zip(self._tables, self._needed, self._names, strict=True):
-                reader = survey.new_reader(level)
-                for block in table.scan(names, self._rows):
-                    survey.add(block, reader)
-                    if callback is not None:
-                        callback(Progress("reading", survey.n_rows, None, math.nan))
-            after = self._text_columns(text)
-            if after == before:
-                return survey.summary()
-            before = after
+        text_features = frozenset().union(*before) & {*features}
+        encoder = TableEncoder(categorical=roles.categorical, missing=missing)
+        encoder._start(features, text_features)
+        # Where all tables have text, or all have numbers, there is nothing to compare.
+        scan = LabelScan(roles, self._names, text_features - {*roles.categorical})
+        files: dict[str | None, None] = {}
+        labels: dict[str, None] = {}
+        present: dict[str, None] = {}
+        counts: Counter[Any] = Counter()  # rows of pairs of level and label
+        n_rows = 0
+        for number, block in self._blocks("scan"):
+            label, fidelity, weight = scan.read(block, number)
+            files[file_of(block)] = None
+            labels |= dict.fromkeys(pd.unique(label[~pd.isna(label)]))
+            _refuse_many(labels, block, roles)
+            pairs = pd.DataFrame({"level": fidelity, "label": label})
+            present |= dict.fromkeys(pd.unique(fidelity[~pd.isna(fidelity)]))
+            counts.update(pairs[weight > 0.0].value_counts().to_dict())
+            encoder._add(block)
+            n_rows += len(block)
+            if callback is not None:
+                callback(Progress("reading", n_rows, None, math.nan))
+        if self._text_columns(text) != before:
+            return self.survey(missing, callback)
+        values = as_classes(np.array([*labels], dtype=object))
+        path = next(iter(files))
+        scan.check(values, path)
+        levels = roles.levels or sorted_levels(present)
+        classes = np.unique(values)
+        codes = dict(zip(labels, np.searchsorted(classes, values).tolist(), strict=True))
+        table = np.zeros((len(levels), len(classes)), dtype=np.intp)
+        for (level, name), count in counts.items():
+            table[levels.index(level), codes[name]] += count
+        fitted = TableEncoder.of(encoder.columns_, missing)
+        there = classes[table.any(axis=0)].tolist()
+        if len(there) < 2:
+            raise one_class_error(there, path if len(files) == 1 else None, roles)
+        return FilesSummary(fitted, roles, levels, classes, table, n_rows, codes)
+
+    def _blocks(self, kind: Literal["scan", "final"]) -> Iterator[tuple[int, pd.DataFrame]]:
+        """All blocks, each with the number of its table."""
+        for number, (table, names) in enumerate(zip(self._tables, self._needed, strict=True)):
+            for block in getattr(table, kind)(names, self._rows):
+                yield number, block
 
     def _text_columns(self, text: set[str]) -> list[frozenset[str]]:
         tables = zip(self._tables, self._needed, strict=True)
-        return [table.text_columns(names, text) for table, names in tables]
+        return [table.text_columns(names, text, self._rows) for table, names in tables]
 
     def encoded(
         self, summary: FilesSummary, callback: Callback | None = None
@@ -183,119 +170,121 @@ class LabelledFiles:
         """Arrays of `FilesSummary.row_type`, block after block, from the first row again."""
         places = {name: t for t, name in enumerate(summary.levels)}
         done = 0
-        for table, names, level in zip(self._tables, self._needed, self._names, strict=True):
-            reader = LabelReader(summary.roles, level, None)
-            for block in table.final(names, self._rows):
-                label, fidelity, weight = reader.read(block)
-                rows = np.empty(len(block), summary.row_type)
-                rows["x"], unknown = summary.encoder.encode(block)
-                rows["level"] = _codes(fidelity, places)
-                rows["code"] = _codes(label, summary.labels)
-                if summary.roles.weight is not None:
-                    rows["weight"] = weight
-                done += len(block)
-                lost = min(rows["level"].min(), rows["code"].min()) < 0
-                if unknown or lost or done > summary.n_rows:
-                    raise _changed(block)
-                if callback is not None:
-                    callback(Progress("encoding", done, summary.n_rows, math.nan))
-                yield rows
+        scan = LabelScan(summary.roles, self._names)
+        for number, block in self._blocks("final"):
+            label, fidelity, weight = scan.read(block, number)
+            rows = np.empty(len(block), summary.row_type)
+            rows["x"], unknown = summary.encoder.encode(block)
+            rows["level"] = pd.Series(fidelity).map(places).fillna(-1)
+            rows["code"] = pd.Series(label).map(summary.labels).fillna(-1)
+            if summary.roles.weight is not None:
+                rows["weight"] = weight
+            done += len(block)
+            lost = min(rows["level"].min(), rows["code"].min()) < 0
+            if unknown or lost or done > summary.n_rows:
+                raise _changed(block)
+            if callback is not None:
+                callback(Progress("encoding", done, summary.n_rows, math.nan))
+            yield rows
         if done < summary.n_rows:
             raise _changed(block)
 
 
-def _codes(names: NDArray[Any], index: Mapping[str, int]) -> NDArray[np.intp]:
-    """Numbers of names, -1 of those that are not in the index."""
-    codes, present = pd.factorize(names)
-    return np.array([*(index.get(name, -1) for name in present), -1], dtype=np.intp)[codes]
-
-
 def _changed(block: pd.DataFrame) -> TableError:
-    return TableError("the file changed while it was read", path=RowPlaces.of(block).file)
+    return TableError("the file changed while it was read", path=file_of(block))
 
 
-class _Survey:
-    """Adds up what blocks of labelled rows hold."""
+def _refuse_many(labels: Collection[str], block: pd.DataFrame, roles: Roles) -> None:
+    if len(labels) > MOST_CLASSES:
+        problem = (
+            f"there are more than {MOST_CLASSES} different labels, such as "
+            f"{name_few([*labels][:3])}: measurements or names, not classes; put classes in"
+        )
+        raise TableError(problem, path=file_of(block), column=roles.target)
 
-    def __init__(
-        self,
-        roles: Roles,
-        features: Sequence[str],
-        text: frozenset[str],
-        missing: Missing,
-        order: tuple[str, ...] | None,
-    ) -> None:
-        self._roles, self._order = roles, order
-        text = text & {*features}
-        self._encoder = TableEncoder(categorical=roles.categorical, missing=missing)
-        self._encoder._start(features, text)
-        # Where all tables have text, or all have numbers, there is nothing to compare.
-        self._conflicts = [TypeConflict(name) for name in sorted(text - {*roles.categorical})]
-        self._readers: list[LabelReader] = []
-        self._counts: dict[tuple[str, str], int] = {}
-        self._labels: dict[str, None] = {}
-        self._levels: dict[str, None] = {}
-        self._files: dict[str | None, None] = {}
-        self.n_rows = 0
 
-    def new_reader(self, level: str | None) -> LabelReader:
-        """What reads the labels of one table."""
-        self._readers.append(LabelReader(self._roles, level, self._order))
-        return self._readers[-1]
+# ---------------------------------------------------------------------- rows on disk
 
-    def add(self, block: pd.DataFrame, reader: LabelReader) -> None:
-        """Take some rows into account."""
-        file = RowPlaces.of(block).file
-        self._files[file] = None
-        self._count(*reader.read(block))
-        if len(self._labels) > MOST_CLASSES:
-            raise TableError(
-                f"there are more than {MOST_CLASSES} different labels, such as "
-                f"{name_few([*self._labels][:3])}: measurements or names, not classes; put classes "
-                "in",
-                path=file,
-                column=self._roles.target,
+
+@dataclass(frozen=True)
+class Spool:
+    """Rows in numbers, on disk while a fit lasts, which iterating over it reads in blocks.
+
+    Text is parsed once; from then on a block is a slice of a file that is mapped into memory.
+    """
+
+    folder: Path
+    summary: FilesSummary
+    rows: int
+
+    @property
+    def size(self) -> int:
+        """Bytes on disk."""
+        return self.summary.n_rows * self.summary.row_type.itemsize
+
+    def write(self, files: LabelledFiles, callback: Callback | None) -> None:
+        """Write all rows; not through a memory map, whose pages would stay in memory."""
+        free = shutil.disk_usage(self.folder).free
+        if self.size > free:
+            raise ValueError(
+                f"{self.summary.n_rows:,} rows take {bytes_in_words(self.size)} as numbers, and "
+                f"{self.folder.parent} has {bytes_in_words(free)} free; name a folder on a larger "
+                "disk (spool=..., --spool)"
             )
-        for conflict in self._conflicts:
-            conflict.add(block)
-        self._encoder._add(block)
-        self.n_rows += len(block)
+        with (self.folder / "rows").open("wb") as file:
+            for block in files.encoded(self.summary, callback):
+                file.write(block.data)
 
-    def _count(
-        self, label: NDArray[Any], fidelity: NDArray[Any], weight: NDArray[np.float64]
+    def block(self, number: int) -> tuple[Any, ...]:
+        """X, y, fidelity and, where rows have weights, sample_weight of one block."""
+        every = np.memmap(self.folder / "rows", self.summary.row_type, mode="r")
+        rows = every[number * self.rows : (number + 1) * self.rows]
+        X = pd.DataFrame(rows["x"], columns=list(self.summary.encoder.names_), copy=False)
+        y = self.summary.classes[rows["code"]]
+        fidelity = np.array(self.summary.levels)[rows["level"]]
+        if self.summary.roles.weight is None:
+            return X, y, fidelity
+        return X, y, fidelity, np.array(rows["weight"])
+
+    def frame(self, number: int) -> pd.DataFrame:
+        """One block as a data frame."""
+        X, *others = self.block(number)
+        return X.assign(**dict(zip(_OTHERS, others, strict=False)))
+
+    def __len__(self) -> int:
+        return -(-self.summary.n_rows // self.rows)
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return map(self.block, range(len(self)))
+
+    def fit(
+        self,
+        model: MultiFidelityClassifier,
+        client: Any,
+        checkpoint: str | os.PathLike[str] | None,
+        callback: Callback | None,
     ) -> None:
-        codes, labels = pd.factorize(label)
-        places, levels = pd.factorize(fidelity)
-        self._labels |= dict.fromkeys(labels.tolist())
-        self._levels |= dict.fromkeys(levels.tolist())
-        there = (codes >= 0) & (places >= 0) & (weight > 0.0)
-        counts = np.zeros((len(levels), len(labels)), dtype=np.intp)
-        np.add.at(counts, (places[there], codes[there]), 1)
-        for t, k in zip(*np.nonzero(counts), strict=True):
-            pair = levels[t], labels[k]
-            self._counts[pair] = self._counts.get(pair, 0) + int(counts[t, k])
+        """Fit a model to the rows, here or on a cluster whose workers read the blocks."""
+        if client is None:
+            model.fit_blocks(self, checkpoint=checkpoint, callback=callback)
+            return
+        import dask.dataframe as dd
 
-    def summary(self) -> FilesSummary:
-        """All of it; an error lists what is wrong."""
-        roles, texts = self._roles, [*self._labels]
-        first, *others = self._files
-        values = as_classes(np.array(texts, dtype=object))
-        errors = [error for reader in self._readers for error in reader.errors()]
-        raise_all(errors or measurement_errors(values, first, roles))
-        for conflict in self._conflicts:
-            conflict.check()
-        levels = self._order or sorted_levels(np.array([*self._levels], dtype=object))
-        encoder = TableEncoder.of(self._encoder.columns_, self._encoder.missing)
-        classes = np.unique(values)
-        labels = dict(zip(texts, np.searchsorted(classes, values).tolist(), strict=True))
-        counts = np.zeros((len(levels), len(classes)), dtype=np.intp)
-        for (level, text), count in self._counts.items():
-            counts[levels.index(level), labels[text]] += count
-        there = classes[counts.any(axis=0)].tolist()
-        if len(there) < 2:
-            raise one_class_error(there, None if others else first, roles)
-        roles = replace(roles, levels=self._order)
-        return FilesSummary(encoder, roles, levels, classes, counts, self.n_rows, labels)
+        from polyfid import distributed
+
+        blind = [who for who, sees in client.run(_is_there, str(self.folder)).items() if not sees]
+        if blind:
+            raise ValueError(
+                f"worker {blind[0]} does not see the folder {self.folder}; name one on a file "
+                "system that all workers share (spool=..., --spool)"
+            )
+        X = dd.from_map(self.frame, range(len(self)), meta=self.frame(0)[:0])
+        others = _OTHERS[: len(self.block(0)) - 1]
+        distributed.fit(model, X, *others, client=client, checkpoint=checkpoint, callback=callback)
+
+
+def _is_there(folder: str) -> bool:
+    return Path(folder).is_dir()
 
 
 # ------------------------------------------------------------------------ checkpoints
@@ -326,24 +315,15 @@ def _difference(
     saved: MultiFidelityClassifier, model: MultiFidelityClassifier, summary: FilesSummary
 ) -> str | None:
     """What a checkpoint and the fit that is to continue it do not have in common."""
-    if not np.array_equal(saved.classes_, summary.classes):
-        return "classes"
-    if saved.levels_ != summary.levels:
-        return "levels"
-    if tuple(getattr(saved, "feature_names_in_", ())) != summary.encoder.names_:
-        return "columns"
-    if not np.array_equal(saved.report_.counts, summary.counts):
-        return "numbers of rows"
-    ours, theirs = model.get_params(deep=False), saved.get_params(deep=False)
-    return next(
-        (
-            f"{name} ({theirs[name]!r})"
-            for name, value in ours.items()
-            if name not in _OF_A_RUN and _comparable(value) != _comparable(theirs[name])
-        ),
-        None,
-    )
-
-
-def _comparable(value: Any) -> str:
-    return repr(list(value) if isinstance(value, tuple) else value)
+    here = {
+        "classes": (saved.classes_.tolist(), summary.classes.tolist()),
+        "levels": (saved.levels_, summary.levels),
+        "columns": (tuple(getattr(saved, "feature_names_in_", ())), summary.encoder.names_),
+        "numbers of rows": (saved.report_.counts.tolist(), summary.counts.tolist()),
+    }
+    theirs = saved.get_params(deep=False)
+    for name, value in model.get_params(deep=False).items():
+        if name not in _OF_A_RUN:
+            pair = [repr(list(v) if isinstance(v, tuple) else v) for v in (theirs[name], value)]
+            here[f"{name} ({theirs[name]!r})"] = pair[0], pair[1]
+    return next((name for name, (one, other) in here.items() if one != other), None)

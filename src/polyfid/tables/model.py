@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -23,13 +24,10 @@ from polyfid.estimator.classifier import MultiFidelityClassifier
 from polyfid.learning.progress import Callback
 from polyfid.tables.column import ColumnEncoding, Missing
 from polyfid.tables.encoder import TableEncoder, Unknown, warn_of_unknown
-from polyfid.tables.errors import no_column
-from polyfid.tables.labelled import LabelledTable, one_class_error
-from polyfid.tables.large import LabelledFiles, resumed
-from polyfid.tables.places import RowPlaces, columns_of_file
+from polyfid.tables.labelled import LabelledTable, Roles, one_class_error
+from polyfid.tables.large import LabelledFiles, Spool, resumed
+from polyfid.tables.places import columns_of_file, file_of, no_column
 from polyfid.tables.read import iter_blocks, read_table
-from polyfid.tables.roles import Roles
-from polyfid.tables.spool import Spool, spool_folder
 from polyfid.text import bytes_in_words
 from polyfid.values import to_json
 
@@ -82,15 +80,8 @@ class TableModel:
     ) -> TableModel:
         """The model of labelled rows.
 
-        Parameters
-        ----------
-        table : LabelledTable
-        classifier : MultiFidelityClassifier, optional
-            A copy is fitted; one with ``random_state=0`` by default.
-        missing : {"error", "median", "indicator"}
-            What to do about missing values; see `TableEncoder`.
-        callback : callable, optional
-            Receives a `Progress` for each step of the fit.
+        A copy of the classifier is fitted; one with ``random_state=0`` by default. `TableEncoder`
+        has the choices for ``missing``. ``callback`` receives a `Progress` for each step.
         """
         encoder = TableEncoder(categorical=table.roles.categorical, missing=missing)
         x = encoder.fit(table.features).transform(table.features)
@@ -136,8 +127,7 @@ class TableModel:
         files, roles, level_files, **csv
             As in `read_labelled`. Errors are the same, too.
         classifier, missing
-            As in `fit`. Medians are exact for up to 4 million numbers in all columns together,
-            beyond that those of a sample.
+            As in `fit`. Medians of more than 4 million numbers are those of a sample.
         rows : int
             Rows per block.
         checkpoint : path, optional
@@ -148,15 +138,12 @@ class TableModel:
             takes 8 bytes per number and 8 to 16 per row; ``say`` is told how much before.
         client : distributed.Client, optional
             Of a cluster whose workers compute the passes; they must have access to the folder.
-        say : callable, optional
-            Receives sentences about what is done.
-        callback : callable, optional
-            Receives a `Progress` for each block that is read ("reading"), for each that is written
-            as numbers ("encoding"), and for each pass of inference.
+        say, callback : callable, optional
+            Receive sentences about what is done, and a `Progress` for each block that is read
+            ("reading") or written as numbers ("encoding") and for each pass of inference.
 
         Examples
         --------
-        >>> import tempfile, pathlib
         >>> import numpy as np
         >>> import pandas as pd
         >>> from polyfid import MultiFidelityClassifier
@@ -164,39 +151,34 @@ class TableModel:
         >>> from polyfid.tables import TableModel
         >>> x = np.random.RandomState(0).uniform(-1, 1, 400)
         >>> label, level = np.where(x > 0, "good", "bad"), np.where(x % 0.1 > 0.05, "low", "top")
-        >>> rows = pd.DataFrame({"x": x, "label": label, "fidelity": level})
+        >>> rows = pd.DataFrame({"x": x, "label": label, "fidelity": level})  # or a path
         >>> model = MultiFidelityClassifier(1.0 * RBF(), n_inducing=10)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = pathlib.Path(folder, "rows.csv")
-        ...     rows.to_csv(path, index=False)
-        ...     fitted = TableModel.fit_files([path], classifier=model, rows=100)
+        >>> fitted = TableModel.fit_files([rows], classifier=model, rows=100)
         >>> fitted.predict(pd.DataFrame({"x": [-0.5, 0.5]}))["label"].tolist()
         ['bad', 'good']
         """
         if checkpoint is not None and not Path(checkpoint).parent.is_dir():
             # Now, rather than after the first pass.
             raise ValueError(f"there is no folder for checkpoint {os.fspath(checkpoint)!r}")
+        if spool is not None and not Path(spool).is_dir():
+            raise ValueError(f"spool must be a folder that is there; got {os.fspath(spool)!r}")
         with (
             LabelledFiles(files, roles, level_files, rows=rows, **csv) as labelled,
-            spool_folder(spool) as folder,
+            tempfile.TemporaryDirectory(prefix="polyfid-", dir=spool) as folder,
         ):
             summary = labelled.survey(missing, callback)
             model = resumed(_own_copy(classifier, summary.levels), summary, checkpoint)
-            numbers = Spool(folder, summary, rows)
+            numbers = Spool(Path(folder), summary, rows)
             if say is not None:
                 say(
                     f"{summary.n_rows:,} rows are read in blocks of {rows:,}; as numbers they take "
                     f"{bytes_in_words(numbers.size)} in {folder} while the fit lasts"
                 )
-            numbers.check_room()
-            numbers.write(labelled.encoded(summary, callback))
-            with _warm(model):
-                if client is None:
-                    model.fit_blocks(numbers, checkpoint=checkpoint, callback=callback)
-                else:
-                    from polyfid.tables.on_cluster import fit_on_cluster
-
-                    fit_on_cluster(model, numbers, client, checkpoint, callback)
+            numbers.write(labelled, callback)
+            before = model.warm_start
+            model.set_params(warm_start=before or hasattr(model, "report_"))
+            numbers.fit(model, client, checkpoint, callback)
+            model.set_params(warm_start=before)
         if checkpoint is not None:
             Path(checkpoint).unlink(missing_ok=True)
         return cls(summary.encoder, model, summary.roles)
@@ -206,12 +188,11 @@ class TableModel:
     def predict(
         self, frame: Any, fidelity: str | None = None, id: str | None = None
     ) -> pd.DataFrame:
-        """Predictions of rows.
+        """Predictions of rows of a data frame or file; other columns do not matter.
 
         Parameters
         ----------
         frame : data frame of pandas or polars, or path
-            With the features; other columns and another order do not matter.
         fidelity : str, optional
             Level to predict; the most trusted one by default.
         id : str, optional
@@ -235,53 +216,27 @@ class TableModel:
         n_jobs: int | None = None,
         client: Any = None,
     ) -> Iterator[pd.DataFrame]:
-        """Predictions of block after block; see `predict`.
+        """Predictions of blocks, as of `read_blocks`, one after the other; see `predict`.
 
-        Parameters
-        ----------
-        blocks : iterable of DataFrame
-            As of `read_blocks`.
-        fidelity, id
-            As in `predict`.
-        n_jobs : int, optional
-            Threads, each of which holds one block; as many as there are cores by default.
-        client : distributed.Client, optional
-            Of a cluster whose workers predict, instead of threads here.
-
-        Yields
-        ------
-        DataFrame
-            In the order of the blocks. In the end one warning names all unknown categories.
+        They are made by ``n_jobs`` threads, each of which holds one block (as many as there are
+        cores by default), or by the workers of a cluster, if its ``client`` is given. In the end
+        one warning names all unknown categories.
         """
-        jobs = (os.cpu_count() or 1) if n_jobs is None else max(1, n_jobs)
         unknown: Unknown = Counter()
-        predict = partial(_predict_block, fidelity=fidelity, id=id)
-        if client is None:
-            results = in_order(partial(predict, self), blocks, jobs)
-        else:
-            from polyfid.tables import on_cluster
-
-            results = on_cluster.in_order(client, predict, replace(self, table=None), blocks)
-        for made, new in results:
-            unknown.update(new)
-            yield made
+        waiting: deque[Any] = deque()
+        with _workers(self, n_jobs, client) as (submit, ahead):
+            for block in blocks:
+                waiting.append(submit(block, fidelity, id))
+                if len(waiting) > ahead:
+                    yield _next(waiting, unknown)
+            while waiting:
+                yield _next(waiting, unknown)
         warn_of_unknown(unknown)
 
     def read_blocks(
         self, source: Any, *, id: str | None = None, rows: int = 50_000, **csv: Any
     ) -> Iterator[pd.DataFrame]:
-        """The columns of a table that the model needs, in blocks; see `iter_blocks`.
-
-        Parameters
-        ----------
-        source : path, "-", or data frame
-        id : str, optional
-            As in `predict`.
-        rows : int
-            Rows per block.
-        **csv
-            ``delimiter``, ``decimal`` and ``encoding`` of `read_table`.
-        """
+        """The columns of a table that the model needs, in blocks; see `iter_blocks`."""
         types = dict.fromkeys(self.encoder.kinds_, "float64")
         types |= dict.fromkeys(self._texts(id), "str")
         for place, block in enumerate(iter_blocks(source, types, rows=rows, **csv)):
@@ -292,7 +247,7 @@ class TableModel:
     def _check_columns(self, frame: pd.DataFrame, id: str | None) -> None:
         """Refuse rows that lack columns, before anything is done with them."""
         if id is not None and id not in frame.columns:
-            raise no_column(id, columns_of_file(frame), RowPlaces.of(frame).file, " of ids")
+            raise no_column(id, columns_of_file(frame), file_of(frame), " of ids")
         self.encoder.check(frame)
 
     def _texts(self, id: str | None) -> list[str]:
@@ -305,8 +260,7 @@ class TableModel:
         """Columns that may name the rows, the preferred one first."""
         if id is not None:
             return [id]
-        names = dict.fromkeys([self.roles.id, "id"])
-        return [name for name in names if name and name not in self.encoder.kinds_]
+        return [name for name in (self.roles.id, "id") if name and name not in self.encoder.kinds_]
 
     def _predict(
         self, frame: pd.DataFrame, fidelity: str | None, id: str | None
@@ -320,8 +274,7 @@ class TableModel:
             p = np.empty((0, len(classes)))
             mean = variance = np.empty(0 if len(classes) == 2 else (0, len(classes)))
         columns: dict[str, Any] = {"label": model.classes_[np.argmax(p, axis=1)]}
-        columns |= {f"p_{c}": p[:, k] for k, c in enumerate(classes)}
-        for name, values in (("latent_mean", mean), ("latent_sd", np.sqrt(variance))):
+        for name, values in (("p", p), ("latent_mean", mean), ("latent_sd", np.sqrt(variance))):
             if values.ndim == 1:
                 columns[name] = values
             else:
@@ -365,8 +318,7 @@ class TableModel:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file that `polyfid.load` reads; by custom ``*.polyfid``.
 
-        The file holds the training rows, so that a report can be made of it, and names of the
-        files they came from, without their folders.
+        The file holds the training rows and names of their files, without folders.
         """
         model_files.write(path, "table", self._state(), self.summary())
 
@@ -395,12 +347,6 @@ class TableModel:
         return cls(encoder, classifier, roles, table)
 
 
-def _predict_block(
-    model: TableModel, block: pd.DataFrame, fidelity: str | None, id: str | None
-) -> tuple[pd.DataFrame, Unknown]:
-    return model._predict(block, fidelity, id)
-
-
 def _own_copy(
     classifier: MultiFidelityClassifier | None, levels: tuple[str, ...]
 ) -> MultiFidelityClassifier:
@@ -411,38 +357,31 @@ def _own_copy(
 
 
 @contextmanager
-def _warm(model: MultiFidelityClassifier) -> Iterator[None]:
-    """Continue the fit of a model that has begun, and leave its parameters as they were."""
-    before = model.warm_start
-    model.set_params(warm_start=before or hasattr(model, "report_"))
-    try:
-        yield
-    finally:
-        model.set_params(warm_start=before)
-
-
-def in_order(work: Callable[[Any], Any], items: Iterable[Any], jobs: int) -> Iterator[Any]:
-    """The results of ``work(item)`` for all items, in order, computed by so many threads.
-
-    Examples
-    --------
-    >>> from polyfid.tables.model import in_order
-    >>> list(in_order(abs, [-1, -2, -3], jobs=2))
-    [1, 2, 3]
-    """
-    if jobs == 1:
-        with threadpool_limits(1):
-            yield from map(work, items)
+def _workers(
+    model: TableModel, n_jobs: int | None, client: Any
+) -> Iterator[tuple[Callable[..., Any], int]]:
+    """What has a thread or a cluster predict a block, and how many blocks may be under way."""
+    if client is None:
+        jobs = (os.cpu_count() or 1) if n_jobs is None else max(1, n_jobs)
+        pool = ThreadPoolExecutor(jobs)
+        try:
+            with threadpool_limits(1):  # of BLAS, or threads would start threads
+                yield partial(cast(Any, pool.submit), model._predict), jobs
+        finally:
+            pool.shutdown(cancel_futures=True)
         return
-    waiting: deque[Future[Any]] = deque()
-    pool = ThreadPoolExecutor(jobs)
-    try:
-        with threadpool_limits(1):  # of BLAS, or threads would start threads
-            for item in items:
-                waiting.append(pool.submit(work, item))
-                if len(waiting) > jobs:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-    finally:
-        pool.shutdown(cancel_futures=True)
+    import dask
+
+    # Blocks travel inside the tasks, so that one that was on a lost worker can be sent again.
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TiB"}):
+        sent = client.submit(replace, replace(model, table=None), pure=False)
+        work = partial(client.submit, TableModel._predict, sent, pure=False)
+        yield work, 2 * max(sum(client.nthreads().values()), 1)
+
+
+def _next(waiting: deque[Any], unknown: Unknown) -> pd.DataFrame:
+    """The predictions of the oldest block; its unknown categories are added to the others."""
+    made: pd.DataFrame
+    made, new = waiting.popleft().result()
+    unknown.update(new)
+    return made

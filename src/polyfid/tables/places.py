@@ -1,28 +1,185 @@
-"""Where rows came from: the file and the number that each row of a data frame had in it."""
+"""What is wrong with a table, and where: the file, row and column that messages name."""
 
 from __future__ import annotations
 
 import csv
+import gzip
+import io
 import json
+import zlib
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from difflib import get_close_matches
 from itertools import count, groupby, islice
 from numbers import Integral
 from operator import itemgetter
-from typing import Any
+from typing import IO, Any, Literal, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from polyfid.tables.csv_files import DAMAGE, Dialect, TableFile, count_lines, rows_with_lines
-from polyfid.tables.errors import TableError
+from polyfid.text import name_few
 
 #: Where a data frame keeps its places: pandas hands ``attrs`` on when rows or columns are chosen.
 #: They are kept as text, as pandas copies attributes deeply and writes them to Parquet as JSON.
 KEY = "polyfid"
+#: What reading a damaged compressed file raises, besides OSError.
+DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile)
+
+
+class TableError(ValueError):
+    """A table that cannot be used; the message says which file, row and column, and what to do.
+
+    Parameters
+    ----------
+    problem : str
+        What is wrong there and what to do.
+    path : str, optional
+        Name of the file.
+    row : int, optional
+        Line of the file, counted from 1, which is the header's; in tables without lines (Parquet,
+        data frames) the row, counted from 1.
+    column : str, optional
+        Name of the column.
+    others : sequence of TableError
+        Other errors of the same tables.
+
+    Attributes
+    ----------
+    problems : tuple of str
+        The message of this error and of the others.
+
+    Examples
+    --------
+    >>> from polyfid.tables import TableError
+    >>> print(TableError("'abc' is not a number", path="gold.csv", row=3, column="x1"))
+    gold.csv, row 3, column 'x1': 'abc' is not a number
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        path: str | None = None,
+        row: int | None = None,
+        column: str | None = None,
+        others: Sequence[TableError] = (),
+    ) -> None:
+        self.problem, self.path, self.row, self.column = problem, path, row, column
+        where = (
+            path,
+            None if row is None else f"row {row}",
+            None if column is None else f"column {column!r}",
+        )
+        place = ", ".join(filter(None, where))
+        message = f"{place}: {problem}" if place else problem
+        self.problems: tuple[str, ...] = (message, *(p for other in others for p in other.problems))
+        more = len(self.problems) - 1
+        if more:
+            message += f" (and {more} more problem{'s' * (more > 1)})"
+        super().__init__(message)
+
+
+def raise_all(errors: Sequence[TableError]) -> None:
+    """Raise the first error, if any; it lists the others."""
+    if errors:
+        first, *others = errors
+        raise TableError(
+            first.problem, path=first.path, row=first.row, column=first.column, others=others
+        )
+
+
+def no_column(
+    wanted: str,
+    there: Iterable[str],
+    path: str | None,
+    role: str = "",
+    advice: str = "",
+    taken: Collection[str] = (),
+) -> TableError:
+    """The error of an absent column; it proposes the most similar one that is not ``taken``."""
+    names = [str(name) for name in there]
+    lower = {name.strip().lower(): name for name in reversed(names) if name not in taken}
+    close = get_close_matches(wanted.strip().lower(), list(lower), n=1, cutoff=0.6)
+    hint = f"did you mean {lower[close[0]]!r}? " if close else ""
+    text = f"there is no column {wanted!r}{role}; {hint}the columns are {name_few(names)}"
+    if len(names) > 1 and not pd.to_numeric(pd.Series(names), errors="coerce").isna().any():
+        text += " (row 1 looks like data: it must hold the names of the columns)"
+    return TableError(text + (f"; {advice}" if advice else ""), path=path)
+
+
+def shown(cell: object) -> str:
+    """A cell in quotes, shortened if it is long."""
+    text = str(cell)
+    return repr(text if len(text) <= 40 else f"{text[:40]}…")
+
+
+# ------------------------------------------------------------------------------ files
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """A file on disk: ``name`` is what messages call it, ``path`` where it is."""
+
+    name: str
+    path: str
+    kind: Literal["csv", "parquet"]
+    zipped: bool = False
+
+    def open(self) -> IO[bytes]:
+        """Its bytes, decompressed."""
+        if self.zipped:
+            return cast(IO[bytes], gzip.open(self.path, "rb"))
+        return open(self.path, "rb")
+
+    def count_lines(self) -> int:
+        """Lines of a text file, whichever way they end."""
+        count, last = 0, b"\n"
+        with self.open() as stream:
+            while chunk := stream.read(1 << 20):
+                count += chunk.count(b"\n") + chunk.count(b"\r") - chunk.count(b"\r\n")
+                count -= last == b"\r" and chunk.startswith(b"\n")
+                last = chunk[-1:]
+        return count + (last not in b"\r\n")
+
+
+class CsvRow(NamedTuple):
+    """Cells of a row of a text file, and the lines on which it begins and ends."""
+
+    cells: list[str]
+    line: int
+    end: int
+
+
+def csv_rows(
+    stream: IO[bytes], encoding: str, delimiter: str, strict: bool = False
+) -> Iterator[CsvRow]:
+    """All rows, the header's first, read by Python: slow, without any checks."""
+    with io.TextIOWrapper(stream, encoding=encoding, newline="") as text:
+        reader = csv.reader(text, delimiter=delimiter, strict=strict)
+        first = 1
+        for cells in reader:
+            if cells:  # lines with nothing on them are no rows
+                yield CsvRow(cells, first, reader.line_num)
+            first = reader.line_num + 1
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a text file writes its table; the names of the columns end on line ``header_lines``."""
+
+    encoding: str
+    delimiter: str
+    decimal: str
+    names: tuple[str, ...]
+    header_lines: int
+    has_rows: bool
+
+
+# ----------------------------------------------------------------------- places of rows
 
 
 @dataclass(frozen=True)
@@ -31,8 +188,7 @@ class FileRows:
 
     ``lines`` are pairs of a row, counted from 0, and its line in the file; rows between two pairs
     are on consecutive lines. Rows that were read in blocks have a ``path`` instead, where their
-    lines are found if they are needed. ``columns`` are those of the file, where the data frame has
-    some of them only.
+    lines are found if they are needed. ``columns`` are all columns of the file.
     """
 
     name: str
@@ -53,8 +209,8 @@ class FileRows:
     def of_csv(cls, file: TableFile, dialect: Dialect, rows: int) -> FileRows:
         """Rows of a text file that is read whole: their lines are found now."""
         in_file = cls.of_block(file, dialect, rows)
-        lines: tuple[tuple[int, int], ...] = ((0, dialect.header_lines + 1),)
-        if count_lines(file) != dialect.header_lines + rows:
+        lines = in_file.lines
+        if file.count_lines() != dialect.header_lines + rows:
             lines = _runs(islice(in_file._lines(), rows))
         return cls(file.name, rows, lines=lines)
 
@@ -76,15 +232,17 @@ class FileRows:
         """Lines of all rows, read from the file."""
         line = self.lines[0][1]
         file = TableFile(self.name, self.path, "csv", self.zipped)
-        with suppress(OSError, UnicodeError, csv.Error, *DAMAGE):  # it may have changed since
-            rows = rows_with_lines(file, self.encoding, self.delimiter)
-            for first, _, _ in islice(rows, 1, None):
-                yield first
+        with (
+            suppress(OSError, UnicodeError, csv.Error, *DAMAGE),  # it may have changed since
+            file.open() as stream,
+        ):
+            for row in islice(csv_rows(stream, self.encoding, self.delimiter), 1, None):
+                yield row.line
                 line += 1
         yield from count(line)
 
 
-def _runs(lines: Iterator[int]) -> tuple[tuple[int, int], ...]:
+def _runs(lines: Iterable[int]) -> tuple[tuple[int, int], ...]:
     """First row and its line of each run of rows on consecutive lines."""
     runs, expected = [], None
     for row, line in enumerate(lines):
@@ -133,18 +291,11 @@ class RowPlaces:
     @classmethod
     def from_list(cls, files: Sequence[Mapping[str, Any]]) -> RowPlaces:
         """The places that `to_list` gave."""
-        return cls(
-            tuple(
-                FileRows(
-                    **{
-                        **part,
-                        "lines": tuple((int(row), int(line)) for row, line in part["lines"]),
-                        "columns": tuple(part["columns"]),
-                    }
-                )
-                for part in files
-            )
-        )
+        parts = []
+        for part in files:
+            lines = tuple((int(row), int(line)) for row, line in part["lines"])
+            parts.append(FileRows(**{**part, "lines": lines, "columns": tuple(part["columns"])}))
+        return cls(tuple(parts))
 
     def taken(self, labels: pd.Index) -> RowPlaces:
         """The places of the rows with these labels, counted from 0 in their new order."""
@@ -153,11 +304,11 @@ class RowPlaces:
         if not pd.api.types.is_integer_dtype(labels):
             return RowPlaces.of_file(self.file or "", len(labels))
         files: list[FileRows] = []
-        chosen = enumerate(map(self.place, labels.tolist()))
-        for name, run in groupby(chosen, key=lambda item: item[1][0]):
-            lines = [(row, line) for row, (_, line) in run]
-            runs = _runs(iter([line for _, line in lines]))
-            files.append(FileRows(name or "", len(lines), lines[0][0], runs))
+        first = 0
+        for name, run in groupby(map(self.place, labels.tolist()), key=itemgetter(0)):
+            lines = [line for _, line in run]
+            files.append(FileRows(name or "", len(lines), first, _runs(lines)))
+            first += len(lines)
         return RowPlaces(tuple(files))
 
     def to_list(self) -> list[dict[str, Any]]:
@@ -194,41 +345,33 @@ class RowPlaces:
         return None, label + 1
 
 
+def file_of(frame: pd.DataFrame) -> str | None:
+    """The name of the file that a frame was read from, if it is one."""
+    return RowPlaces.of(frame).file
+
+
 def columns_of_file(frame: pd.DataFrame) -> list[str]:
     """Columns of the file that a frame was read from, which may hold some of them only."""
     names = [name for part in RowPlaces.of(frame).files for name in part.columns]
     return names or [str(name) for name in frame.columns]
 
 
-def error_at(frame: pd.DataFrame, position: int, column: str | None, problem: str) -> TableError:
+def error_at(frame: pd.DataFrame, position: int, column: str, problem: str) -> TableError:
     """The error of a cell of a data frame, with its place in the file if there is one."""
-    return _error(frame, position, frame.index[position], column, problem)
-
-
-def _error(
-    frame: pd.DataFrame, position: int, label: object, column: str | None, problem: str
-) -> TableError:
-    name, row = None, position + 1
-    if KEY in frame.attrs and isinstance(label, Integral):
-        name, row = RowPlaces.of(frame).place(int(label))
-    return TableError(problem, path=name or "data frame", row=row, column=column)
+    wrong = WrongCells(column, "{problem}")
+    wrong.add(frame, np.arange(len(frame)) == position)
+    return wrong.error(problem=problem)
 
 
 class WrongCells:
-    """Cells that are wrong in the same way: how many, and the first, over blocks of rows.
+    """Cells of a column that are wrong in one way: how many, and the first, over blocks of rows.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import pandas as pd
-    >>> from polyfid.tables.places import WrongCells
-    >>> wrong = WrongCells()
-    >>> wrong.add(pd.DataFrame({"x": [1, -1, -2]}), np.array([False, True, True]))
-    >>> print(wrong.error("x", f"negative{wrong.more(' (one more)', ' ({} more)')}"))
-    data frame, row 2, column 'x': negative (one more)
+    In ``problem``, {cell} stands for the first one, and {others} for the words ``one`` or ``many``
+    about the other ones, whose number is the {} in ``many``.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, column: str, problem: str, one: str = "", many: str = "") -> None:
+        self._column, self._problem, self._words = column, problem, ("", one, many)
         self.count, self._position = 0, 0
         self._row: pd.DataFrame | None = None
 
@@ -244,17 +387,15 @@ class WrongCells:
     def __bool__(self) -> bool:
         return self.count > 0
 
-    def first(self, column: str) -> pd.Series:
-        """The first of the cells, as a column of one."""
-        assert self._row is not None
-        return self._row[column]
-
-    def more(self, one: str, many: str) -> str:
-        """Words about the others, none if there are none."""
-        others = self.count - 1
-        return many.format(others) if others > 1 else one * others
-
-    def error(self, column: str, problem: str) -> TableError:
+    def error(self, **words: object) -> TableError:
         """The error of the first one."""
-        assert self._row is not None
-        return _error(self._row, self._position, self._row.index[0], column, problem)
+        row = self._row
+        assert row is not None
+        cells, label = row[self._column], row.index[0]
+        others = self._words[min(self.count - 1, 2)].format(self.count - 1)
+        cell = "an empty cell" if cells.isna().iloc[0] else shown(cells.iloc[0])
+        name, number = None, self._position + 1
+        if KEY in row.attrs and isinstance(label, Integral):
+            name, number = RowPlaces.of(row).place(int(label))
+        problem = self._problem.format(cell=cell, others=others, **words)
+        return TableError(problem, path=name or "data frame", row=number, column=self._column)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -15,24 +14,18 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from polyfid.frames import is_frame, to_pandas
-from polyfid.tables.cells import MISSING, ColumnTypes, as_frame
-from polyfid.tables.csv_errors import explained, raise_if_quote_open
+from polyfid.tables.column import MISSING, ColumnTypes, as_frame, is_text
 from polyfid.tables.csv_files import (
-    DAMAGE,
-    Dialect,
-    TableFile,
     clean_names,
+    explained,
     find_dialect,
     opened,
-    rows_with_lines,
+    raise_if_quote_open,
 )
-from polyfid.tables.errors import TableError
-from polyfid.tables.places import FileRows, RowPlaces
+from polyfid.tables.places import DAMAGE, Dialect, FileRows, RowPlaces, TableError, TableFile
 
 #: Bytes of a text file that are parsed at a time; a row may not be longer than all of them.
 CHUNK, LONGEST_CHUNK = 1 << 20, 1 << 26
-#: Rows from which the types of columns are guessed.
-FIRST_ROWS = 1000
 
 ARROW_TYPES = {"float64": pa.float64(), "int64": pa.int64(), "str": pa.string()}
 
@@ -69,11 +62,6 @@ def read_table(
     -------
     DataFrame
         Later errors name file and row as long as its index is kept.
-
-    Raises
-    ------
-    TableError
-        If the table is damaged or makes no sense.
 
     Examples
     --------
@@ -149,10 +137,10 @@ def open_table(
     delimiter: str | None = None,
     decimal: str | None = None,
     encoding: str | None = None,
-) -> Iterator[FrameTable | ParquetTable | CsvTable]:
+) -> Iterator[TypedTable | CsvTable]:
     """A table that can be read again and again, whatever it comes from."""
     if is_frame(source):
-        yield FrameTable.of(source)
+        yield FrameTable(to_pandas(source).copy(deep=False))
         return
     with opened(source) as file:
         if file.kind == "parquet":
@@ -169,19 +157,21 @@ def open_table(
 class TypedTable:
     """A table whose columns have types of their own; it can be read again and again.
 
-    `CsvTable` has the same methods. ``head`` has all columns and no rows. ``scan`` gives blocks of
-    some columns, in types that may turn out wrong for a text file: where ``text_columns`` has
-    changed after a scan, the scan is to be repeated. ``final`` gives the same blocks in types that
-    hold for all rows.
+    `CsvTable` has the same methods. ``head`` has all columns and no rows. ``read`` gives all rows,
+    ``blocks`` those of columns that have a type. ``scan`` gives blocks of some columns, in types
+    that may turn out wrong for a text file: where ``text_columns`` has changed after a scan, the
+    scan is to be repeated. ``final`` gives the same blocks in types that hold for all rows.
     """
 
     head: pd.DataFrame
+    has_rows: bool
 
-    def blocks(self, types: Collection[str] | None, rows: int) -> Iterator[pd.DataFrame]:
-        """Rows in blocks, of the columns that have a type."""
-        raise NotImplementedError
+    read: Callable[[Collection[str]], pd.DataFrame]
+    blocks: Callable[[Collection[str] | None, int], Iterator[pd.DataFrame]]
 
-    def text_columns(self, names: Sequence[str], text: Collection[str]) -> frozenset[str]:
+    def text_columns(
+        self, names: Sequence[str], text: Collection[str], rows: int
+    ) -> frozenset[str]:
         """Columns of text among some names, those that are to be text included."""
         return frozenset(n for n in names if n in text or is_text(self.head[n]))
 
@@ -191,30 +181,18 @@ class TypedTable:
     final = scan
 
 
-def is_text(values: pd.Series) -> bool:
-    """Whether a column holds text or truth values rather than numbers."""
-    kind = values.dtype
-    return kind.kind in "bOSU" or isinstance(
-        kind, pd.CategoricalDtype | pd.StringDtype | pd.BooleanDtype
-    )
-
-
 class FrameTable(TypedTable):
-    """A data frame."""
+    """A data frame of pandas, whose names of columns it makes clean."""
 
     def __init__(self, frame: pd.DataFrame) -> None:
-        self.frame, self.head, self.has_rows = frame, frame.iloc[:0], len(frame) > 0
-
-    @classmethod
-    def of(cls, source: Any) -> FrameTable:
-        """The table of a frame of any library; the user's frame stays as it is."""
-        return cls(_renamed(to_pandas(source).copy(deep=False), None))
+        self._frame = _renamed(frame, None)
+        self.head, self.has_rows = frame.iloc[:0], len(frame) > 0
 
     def read(self, text: Collection[str]) -> pd.DataFrame:
-        return self.frame
+        return self._frame
 
     def blocks(self, types: Collection[str] | None, rows: int) -> Iterator[pd.DataFrame]:
-        frame = self.frame
+        frame = self._frame
         if types is not None:
             frame = frame[[name for name in frame.columns if name in types]]
         for start in range(0, max(len(frame), 1), rows):
@@ -260,10 +238,8 @@ class ParquetTable(TypedTable):
         except (pa.ArrowException, OSError) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise
-            raise TableError(
-                f"the Parquet file is damaged or cut off ({error}); write it again",
-                path=self._file.name,
-            ) from error
+            problem = f"the Parquet file is damaged or cut off ({error}); write it again"
+            raise TableError(problem, path=self._file.name) from error
 
 
 def _renamed(frame: pd.DataFrame, path: str | None) -> pd.DataFrame:
@@ -306,15 +282,7 @@ def _regrouped(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.Tabl
 
 
 class CsvTable:
-    """A text file whose dialect has been detected; see `TypedTable`.
-
-    Parameters
-    ----------
-    file : TableFile
-    dialect : Dialect
-    decimals : str
-        Decimal marks that it may have.
-    """
+    """A text file in a dialect, with the decimal marks that it may have; see `TypedTable`."""
 
     def __init__(self, file: TableFile, dialect: Dialect, decimals: str) -> None:
         self._file, self._dialect, self._decimals = file, dialect, decimals
@@ -342,14 +310,17 @@ class CsvTable:
         arrow = {name: ARROW_TYPES[types[name]] for name in names if name in types}
         return _blocks(self._batches(arrow, decimal), rows, self._places)
 
-    def text_columns(self, names: Sequence[str], text: Collection[str]) -> frozenset[str]:
-        """As of `TypedTable`: those of the first rows, and of all rows after a scan."""
+    def text_columns(
+        self, names: Sequence[str], text: Collection[str], rows: int
+    ) -> frozenset[str]:
+        """Those of the first block, and of all rows after a scan."""
         if self._types is None:
             # The decimal mark is that of all columns, whichever are wanted.
             every = names if len(self._decimals) == 1 else self._dialect.names
             self._types = ColumnTypes(every, self._decimals, text)
-            self._types.read(self._first_rows(every))
-        return self._types.text_columns() & {*names}
+            next(self.scan(names, rows))
+        types = self._types.types()
+        return frozenset(name for name in names if types[name] == "str")
 
     def scan(self, names: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
         assert self._types is not None
@@ -365,17 +336,6 @@ class CsvTable:
     @property
     def _places(self) -> FileRows:
         return FileRows.of_block(self._file, self._dialect, 0)
-
-    def _first_rows(self, names: Sequence[str]) -> pa.Table:
-        dialect, kept = self._dialect, []
-        with suppress(OSError, ValueError, *DAMAGE):  # explained when all rows are read
-            rows = rows_with_lines(self._file, dialect.encoding, dialect.delimiter)
-            for _, cells, _ in islice(rows, 1, FIRST_ROWS):
-                if len(cells) == len(dialect.names):
-                    kept.append(cells)
-        places = {name: k for k, name in enumerate(dialect.names)}
-        columns = {name: [cells[places[name]] for cells in kept] for name in names}
-        return pa.table(columns, pa.schema([(name, pa.string()) for name in names]))
 
     def _text_batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         return self._batches(dict.fromkeys(names, pa.string()))

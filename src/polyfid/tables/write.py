@@ -7,7 +7,8 @@ import gzip
 import io
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import IO, Any, cast
 
 import pandas as pd
@@ -51,7 +52,7 @@ def write_table(frames: Any, path: str | os.PathLike[str], *, delimiter: str | N
     good,0.5
     '=1+1,1
     """
-    blocks = (read_table(f) for f in ([frames] if is_frame(frames) else frames))
+    blocks = _alike([frames] if is_frame(frames) else frames)
     name = os.fspath(path)
     stem = name.lower().removesuffix(".gz")
     if stem.endswith((".parquet", ".pq")):
@@ -70,13 +71,23 @@ def write_table(frames: Any, path: str | os.PathLike[str], *, delimiter: str | N
             _write_text(blocks, file, mark)
 
 
+def _alike(frames: Iterable[Any]) -> Iterator[pd.DataFrame]:
+    """Data frames of pandas, which must have the same columns."""
+    names: list[str] | None = None
+    for frame in map(read_table, frames):
+        names = list(frame.columns) if names is None else names
+        if names != list(frame.columns):
+            both = f"{names} and {list(frame.columns)}"
+            raise ValueError(f"all frames must have the same columns; got {both}")
+        yield frame
+
+
 def _write_text(blocks: Iterable[pd.DataFrame], file: IO[bytes], delimiter: str) -> None:
     names: list[str] | None = None
     for frame in blocks:
         if names is None:
             names = list(frame.columns)
             file.write(_header(names, delimiter))
-        _check_columns(names, list(frame.columns))
         if not len(frame):
             continue
         if not names:
@@ -98,34 +109,26 @@ def _write_text(blocks: Iterable[pd.DataFrame], file: IO[bytes], delimiter: str)
 
 
 def _write_to_stdout(blocks: Iterable[pd.DataFrame], delimiter: str) -> None:
+    sys.stdout.flush()
     binary = getattr(sys.stdout, "buffer", None)
-    if binary is not None:
-        sys.stdout.flush()
-        _write_text(blocks, binary, delimiter)
-        binary.flush()
-        return
-    # Something that takes text stands in for standard output.
-    part = io.BytesIO()
-    _write_text(blocks, part, delimiter)
-    sys.stdout.write(part.getvalue().decode("utf-8"))
+    file = io.BytesIO() if binary is None else binary
+    _write_text(blocks, file, delimiter)
+    if binary is None:  # something that takes text stands in for standard output
+        sys.stdout.write(file.getvalue().decode("utf-8"))
+    sys.stdout.flush()
 
 
 def _write_parquet(blocks: Iterable[pd.DataFrame], file: IO[bytes]) -> None:
     iterator = iter(blocks)
     first = next(iterator, pd.DataFrame())
-    names = list(first.columns)
-    table = pa.table({n: _to_arrow(first[n]) for n in names})
-    with pq.ParquetWriter(file, table.schema) as writer:
-        writer.write_table(table)
-        for frame in iterator:
-            _check_columns(names, list(frame.columns))
-            part = pa.table({n: _to_arrow(frame[n]) for n in names})
-            writer.write_table(part.cast(table.schema))
+    schema = _to_table(first).schema
+    with pq.ParquetWriter(file, schema) as writer:
+        for frame in chain([first], iterator):
+            writer.write_table(_to_table(frame).cast(schema))
 
 
-def _check_columns(names: list[str], others: list[str]) -> None:
-    if names != others:
-        raise ValueError(f"all frames must have the same columns; got {names} and {others}")
+def _to_table(frame: pd.DataFrame) -> pa.Table:
+    return pa.table({name: _to_arrow(frame[name]) for name in frame.columns})
 
 
 def _to_arrow(column: pd.Series) -> Any:
