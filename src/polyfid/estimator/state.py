@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from polyfid.estimator.constraints import read_options
 from polyfid.estimator.fitted import FittedModel
 from polyfid.estimator.inputs import FidelityColumn, FitInfo
-from polyfid.estimator.parameters import read_options
 from polyfid.inference import SCHEMES
 from polyfid.learning.mixture import Member, Mixture
 
