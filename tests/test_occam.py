@@ -7,7 +7,6 @@ from tolerances import IDENTITY
 
 from polyfid.inference import SCHEMES
 from polyfid.kernels import RBF, Constant
-from polyfid.kernels.parameters import HyperPrior
 from polyfid.learning import occam
 from polyfid.learning.climb import maximise
 from polyfid.learning.evidence import Evidence
@@ -66,55 +65,6 @@ def test_nothing_learnt_costs_nothing():
         assert occam_of(np.zeros((p, p)), precision) == pytest.approx(0.0, abs=IDENTITY)
 
 
-def test_parameters_that_data_do_not_touch_are_free():
-    A, precision = any_matrix(3, seed=0), np.diag([1.0, 4.0, 0.2])
-    wider = np.zeros((8, 8))
-    wider[:3, :3] = A
-    P = np.eye(8)
-    P[:3, :3] = precision
-    assert occam_of(wider, P) == pytest.approx(occam_of(A, precision), abs=1e-7)
-
-
-def test_knowing_more_costs_more():
-    A, precision = any_matrix(4, seed=0), np.eye(4)
-    values = [occam_of(n * A, precision) for n in (0.0, 0.1, 1.0, 10.0)]
-    assert (np.diff(values) < 0.0).all()
-
-
-@pytest.mark.parametrize("p", [4, 30])
-def test_the_choice_of_coordinates_does_not_matter(p):
-    # theta = T u: the gradient and the precision change, the price does not. Beyond N_EXACT the
-    # whitened operator turns with the coordinates; a triangular T of P = I keeps it.
-    A, precision = any_matrix(p, seed=0, rank=3), np.eye(p)
-    T = np.linalg.cholesky(any_matrix(p, seed=1) / p + np.eye(p)).T
-    here = occam_of_gradient(
-        lambda u: T.T @ Quadratic(A, np.zeros(p)).gradient(T @ u),
-        T.T @ precision @ T,
-        np.zeros(p),
-        np.random.RandomState(0),
-    )
-    assert here == pytest.approx(occam_of(A, precision), abs=1e-6)
-
-
-def test_the_evidence_of_a_gaussian_is_exact():
-    # log of the integral of exp(log Z(t)) N(t | mean, P^-1) dt, in closed form.
-    p = 4
-    A, precision = any_matrix(p, seed=3) + 0.1 * np.eye(p), any_matrix(p, seed=4) + np.eye(p)
-    log_z = Quadratic(A, np.array([0.5, -1.0, 2.0, 0.1]))
-    hyperprior = HyperPrior(np.array([1.0, 0.0, -0.5, 0.3]), precision, np.ones(p, dtype=bool))
-    away = log_z.centre - hyperprior.mean
-    sum_of_covariances = np.linalg.inv(A) + np.linalg.inv(precision)
-    integral = (
-        log_z.top
-        - 0.5 * np.linalg.slogdet(A)[1]
-        - 0.5 * np.linalg.slogdet(sum_of_covariances)[1]
-        - 0.5 * away @ np.linalg.solve(sum_of_covariances, away)
-    )
-    best = np.linalg.solve(precision + A, precision @ hyperprior.mean + A @ log_z.centre)
-    price = occam_of_gradient(log_z.gradient, precision, best, np.random.RandomState(0))
-    assert log_z(best) + hyperprior(best)[0] + price == pytest.approx(integral, abs=1e-7)
-
-
 def test_off_the_top_the_curvature_has_a_floor():
     # Where log Z curves upwards more than the hyper-prior downwards there is no Gaussian to fit.
     assert occam_of(np.array([[-5.0]]), np.eye(1)) == pytest.approx(-0.5 * np.log(occam._FLAT))
@@ -166,24 +116,6 @@ def test_probes_follow_the_random_state():
     A, precision = any_matrix(60, seed=0), np.eye(60)
     assert occam_of(A, precision, rng=1) == occam_of(A, precision, rng=1)
     assert occam_of(A, precision, rng=1) != occam_of(A, precision, rng=2)
-
-
-def test_lanczos_finds_eigenvalues():
-    A = any_matrix(5, seed=0)
-    start = np.arange(1.0, 6.0)
-    ritz = occam._lanczos(lambda v: A @ v, start, 5)
-    values, vectors = np.linalg.eigh(A)
-    np.testing.assert_allclose(ritz.values, values, rtol=1e-8)
-    np.testing.assert_allclose(np.abs(ritz.vectors @ vectors), np.eye(5), atol=1e-8)
-    np.testing.assert_allclose(
-        np.abs(ritz.share), np.abs(start @ vectors) / np.linalg.norm(start), rtol=1e-8
-    )
-
-
-def test_lanczos_stays_in_an_invariant_subspace():
-    ritz = occam._lanczos(lambda v: 2.0 * v, np.arange(1.0, 6.0), 5)
-    np.testing.assert_allclose(ritz.values, [2.0])
-    np.testing.assert_allclose(np.abs(ritz.share), [1.0])
 
 
 # Real evidences

@@ -14,8 +14,8 @@ from polyfid.inference.linalg import Diverged, NotPositiveDefinite
 from polyfid.kernels import RBF
 from polyfid.learning import search, structures
 from polyfid.learning.evidence import Evidence
+from polyfid.learning.fit_options import Options, Target
 from polyfid.learning.occam import log_occam
-from polyfid.learning.options import Options, Target
 from polyfid.learning.search import NEGLIGIBLE, TEMPERATURE, Comparison
 from polyfid.learning.structures import STRUCTURES, Structure
 from polyfid.learning.tune import infer, make_hyperprior

@@ -10,8 +10,7 @@ import numpy as np
 from dask.dataframe.dispatch import meta_nonempty
 from dask.delayed import Delayed, delayed
 
-from polyfid.estimator.blocks import read_block
-from polyfid.estimator.inputs import Columns, read_features
+from polyfid.estimator.inputs import Columns, read_block, read_features
 from polyfid.rows.survey import Block, Levels
 
 

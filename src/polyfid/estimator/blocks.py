@@ -2,71 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
+from sklearn.utils import _safe_indexing
 
-from polyfid.estimator.inputs import (
-    Columns,
-    check_rows,
-    read_features,
-    read_labels,
-    read_levels,
-    read_weights,
-)
-from polyfid.estimator.levels import declared_order, order_levels
-from polyfid.estimator.parameters import whole_number
+from polyfid.estimator.constraints import whole_number
+from polyfid.estimator.inputs import Columns, check_rows, read_block
+from polyfid.estimator.levels import order_levels
 from polyfid.learning.plan import N_TUNING_SPARSE
 from polyfid.rows.survey import Block, Levels, Surveyor
-
-
-def read_block(
-    columns: Columns, levels: Levels | None, number: int, block: Sequence[Any], reset: bool = False
-) -> Block | None:
-    """Check a block; None if it has no rows.
-
-    Parameters
-    ----------
-    columns : whose features it has, or is to have, if ``reset``.
-    levels : names of the levels in order, if the user gave them.
-    number : which block it is.
-    block : X, y, and perhaps fidelity and weights.
-    """
-    X, y, fidelity, weight = (*block, None, None)[:4]
-    if len(y) == 0:
-        return None
-    x = read_features(columns, X, reset=reset)
-    n = len(x)
-    if fidelity is not None:
-        check_rows("fidelity", fidelity, n)
-    labels = read_labels(y, n)
-    names, level = read_levels(levels, fidelity, n)
-    if np.ndim(weight) == 1 and len(weight) == n and not np.any(weight):
-        weights = np.zeros(n)  # unlike all rows of a fit, those of a block may be absent
-    else:
-        weights = read_weights(weight, n)
-    ordered = levels is None and declared_order(fidelity) is not None
-    return Block(number, x, labels, level, names, weights, fidelity is not None, ordered)
 
 
 class Blocks:
     """Blocks that can be read again: (X, y), (X, y, fidelity) or with weights as the fourth.
 
-    The first reading makes its features those of ``columns``.
-
-    Parameters
-    ----------
-    given : iterable of tuples that starts anew each time, or a function that returns an iterator.
-    columns : Columns
-    levels : names of the levels in order, if the user gave them.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> blocks = [(np.zeros((2, 1)), [0, 1]), (np.ones((3, 1)), [0, 1, 1])]
-    >>> [len(b.x) for b in Blocks(blocks, Columns())]
-    [2, 3]
+    The first reading makes its features those of ``columns``; ``levels`` are the names in order, if
+    the user gave them.
     """
 
     def __init__(self, given: Any, columns: Columns, levels: Levels | None = None) -> None:
@@ -167,9 +120,4 @@ class ArrayBlocks:
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         for start in range(0, len(self._parts[0]), self._rows):
             block = slice(start, start + self._rows)
-            yield tuple(None if p is None else _cut(p, block) for p in self._parts)
-
-
-def _cut(values: Any, block: slice) -> Any:
-    """Some rows of an array or a data frame."""
-    return values.iloc[block] if hasattr(values, "iloc") else values[block]
+            yield tuple(None if p is None else _safe_indexing(p, block) for p in self._parts)

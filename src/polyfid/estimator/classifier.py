@@ -16,10 +16,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from polyfid import model_files
 from polyfid.estimator.blocks import Blocks, given_levels, make_surveyor
-from polyfid.estimator.fitted import FitRun, FittedModel
+from polyfid.estimator.constraints import read_options
+from polyfid.estimator.fitted import FitRun, FittedModel, LatentClassifier
 from polyfid.estimator.inputs import Columns, FitInfo, read_rows
-from polyfid.estimator.parameters import read_options
-from polyfid.estimator.predictor import LatentClassifier
 from polyfid.estimator.state import ClassifierState, about, restore, state_of
 from polyfid.kernels import RBF, Constant, Kernel
 from polyfid.learning.progress import Callback
@@ -345,7 +344,7 @@ class MultiFidelityClassifier(LatentClassifier):
         callback: Callback | None = None,
     ) -> Self:
         """Learn from rows that are not in memory, after their survey."""
-        info = FitInfo.of(columns, survey.classes, survey.levels, survey.counts)
+        info = FitInfo.of(columns, survey.coding.classes, survey.coding.levels, survey.counts)
         run = self._run(info, rng, callback)
         if checkpoint is not None:
             run.save = lambda model: self._write(checkpoint, model)

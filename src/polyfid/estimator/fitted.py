@@ -1,18 +1,25 @@
-"""A fitted model as one value: what it says of new rows, in numbers."""
+"""A fit as it runs, its result as one value, and the predictions that are made from it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from polyfid.arrays import Array, Indices, settled
-from polyfid.estimator.inputs import FitInfo
+from polyfid.estimator.constraints import read_numbers, whole_number
+from polyfid.estimator.inputs import FidelityColumn, FitInfo, as_table, check_rows, read_features
+from polyfid.estimator.levels import encode_levels
+from polyfid.estimator.summary import FitReport, LearntStructure
 from polyfid.learning.fit import fit_exact, fit_sparse
+from polyfid.learning.fit_options import Options
 from polyfid.learning.mixture import BinaryFit, Mixture
-from polyfid.learning.options import Options
 from polyfid.learning.plan import N_TUNING_SPARSE, Plan, make_plan
 from polyfid.learning.progress import Callback, Progress
 from polyfid.rows import Rows
@@ -21,10 +28,7 @@ from polyfid.rows.source import InMemory, Source
 
 @dataclass(frozen=True)
 class FittedModel:
-    """The models of all classes: one for two classes, else one per class against the rest.
-
-    Rows ``x`` (n, d) with ``level`` (n,) are sorted by level in all methods.
-    """
+    """The models of all classes: one for two classes, else one per class against the rest."""
 
     info: FitInfo
     options: Options
@@ -48,80 +52,14 @@ class FittedModel:
             and self.options.is_like(options)
         )
 
-    def classes(self, x: Array, level: Indices) -> Indices:
-        """Numbers of the most probable classes, (n,)."""
-        if self.is_binary:
-            return self.mixtures[0].positive(x, level).astype(np.intp)
-        return np.argmax(self.probabilities(x, level), axis=1)
-
-    def probabilities(self, x: Array, level: Indices) -> Array:
-        """Of all classes, (n, n_classes)."""
-        return self._joined([m.probabilities(x, level) for m in self.mixtures])
-
-    def log_probabilities(self, x: Array, level: Indices) -> Array:
-        """Logarithms of the probabilities; of two classes accurate where one is tiny."""
-        if self.is_binary:
-            return np.stack(self.mixtures[0].log_probabilities(x, level), axis=1)
-        return np.log(self.probabilities(x, level))
-
-    def probabilities_and_moments(self, x: Array, level: Indices) -> tuple[Array, Array, Array]:
-        """Probabilities, and means and variances of the latent functions, at the price of one."""
-        parts = [m.probabilities_and_moments(x, level) for m in self.mixtures]
-        p = self._joined([(down, up) for down, up, _, _ in parts])
-        mean, variance = (self._stacked([part[i] for part in parts]) for i in (2, 3))
-        return p, mean, variance
-
-    def mean_and_variance(self, x: Array, level: Indices) -> tuple[Array, Array]:
-        """Of the latent functions, (n,) each, or (n, n_classes)."""
-        moments = [m.mean_and_variance(x, level) for m in self.mixtures]
-        means, variances = zip(*moments, strict=True)
-        return self._stacked(means), self._stacked(variances)
-
-    def mean_and_covariance(self, x: Array, level: Indices) -> tuple[Array, Array]:
-        """Of the latent functions, (n,) and (n, n), or with n_classes as last axis."""
-        moments = [m.mean_and_covariance(x, level) for m in self.mixtures]
-        means, covariances = zip(*moments, strict=True)
-        return self._stacked(means), self._stacked(covariances)
-
-    def sample(self, x: Array, level: Indices, n: int, rng: np.random.RandomState) -> Array:
-        """Joint samples of the latent functions, (n_rows, n), or with n_classes as last axis."""
-        return self._stacked([m.sample(x, level, n, rng) for m in self.mixtures])
-
-    def _joined(self, parts: list[tuple[Array, Array]]) -> Array:
-        """Probabilities of all classes from those of each class against the rest."""
-        if self.is_binary:
-            return np.stack(parts[0], axis=1)
-        p = np.maximum(np.stack([up for _, up in parts], axis=1), np.finfo(float).tiny)
-        return np.asarray(p / p.sum(axis=1, keepdims=True))
-
-    def _stacked(self, parts: Any) -> Array:
-        """One array per class as one array, the classes last; two classes have one."""
-        return np.asarray(parts[0] if self.is_binary else np.stack(parts, axis=-1))
-
-    def evidence(self, thetas: list[Array], gradient: bool) -> tuple[float, list[Array]]:
-        """The mean log evidence over classes, and its gradient in the parameters of each."""
-        values = [f.evaluate(t, gradient) for f, t in zip(self.fits, thetas, strict=True)]
-        mean = float(np.mean([v.value for v in values]))
-        return mean, [v.gradient / len(values) for v in values]
-
 
 @dataclass
 class FitRun:
-    """One run of a fit: what is fitted, what it goes on from, and who is told of its progress.
+    """One run of a fit: what is fitted, what it continues, and who is told of its progress.
 
-    Attributes
-    ----------
-    info, options
-        Of the rows.
-    rng : RandomState
-    earlier : FittedModel, optional
-        A fit to go on from; where it is of other options or rows, the run begins anew and says so.
-    callback : function of a `Progress`, optional
-    save : function of a FittedModel, optional
-        Called after every pass, once all classes have a model.
-    verbose : int
-    latest : FittedModel or None
-        The models after the last pass, of the first classes or of all.
+    ``earlier`` is a fit to continue; where its options or rows differ, the run begins anew and
+    says so. ``save`` is called after every pass, once all classes have a model; ``latest`` has the
+    models after the last pass, of the first classes or of all.
     """
 
     info: FitInfo
@@ -193,3 +131,229 @@ class FitRun:
                 self.save(self.latest)
         if self.callback is not None:
             self.callback(progress)
+
+
+class LatentClassifier(ClassifierMixin, BaseEstimator):
+    """A classifier whose predictions come from a `FittedModel`."""
+
+    random_state: Any
+    _model: FittedModel
+
+    @property
+    def _mixtures(self) -> tuple[Mixture, ...]:
+        return self._model.mixtures
+
+    @property
+    def _fits(self) -> list[BinaryFit]:
+        return self._model.fits
+
+    @property
+    def _fidelity_column(self) -> FidelityColumn | None:
+        return self._model.info.column
+
+    def _publish(self, model: FittedModel) -> None:
+        """Set the fitted attributes."""
+        info, fits = model.info, model.fits
+        self._model = model
+        self.n_features_in_ = info.n_features
+        if info.feature_names is not None:
+            self.feature_names_in_ = info.feature_names
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self.classes_, self.levels_, self.annotators_ = info.classes, info.levels, info.annotators
+        n_iter = [
+            max(1 if m.fit.optimum is None else m.fit.optimum.best.n_evaluations for m in x.members)
+            for x in model.mixtures
+        ]
+        self.rho_ = self._by_class([np.array(getattr(f.prior, "rho", ()), float) for f in fits])
+        self.kernels_ = self._by_class([list(f.prior.kernels) for f in fits])
+        self.theta_ = self._by_class([f.theta for f in fits])
+        names = [f.theta_names for f in fits]
+        self.theta_names_ = names[0] if len(set(names)) == 1 else names
+        self.structures_ = self._by_class([LearntStructure.of(m) for m in model.mixtures])
+        self.log_marginal_likelihood_value_ = float(np.mean([f.log_evidence for f in fits]))
+        self.n_iter_ = self._by_class(n_iter)
+        self.report_ = FitReport.of(info, model.mixtures)
+        self.converged_ = self.report_.converged
+
+    @staticmethod
+    def _by_class(values: list[Any]) -> Any:
+        """The one value of two classes, or those of all classes."""
+        return values[0] if len(values) == 1 else values
+
+    def _new_rows(self, X: Any, fidelity: Any) -> tuple[Array, Indices, Indices]:
+        """Features and levels of new rows sorted by level, and where each input row went."""
+        check_is_fitted(self, "report_")
+        if self._fidelity_column is not None:
+            X, column = self._fidelity_column.split_if_there(as_table(X), self.n_features_in_)
+            fidelity = column if fidelity is None else fidelity
+        x = read_features(self, X, reset=False)
+        if fidelity is None:
+            level = np.full(len(x), len(self.levels_) - 1, dtype=np.intp)
+        elif np.ndim(fidelity) == 0:
+            level = np.repeat(encode_levels([fidelity], self.levels_), len(x))
+        else:
+            level = encode_levels(fidelity, self.levels_)
+            check_rows("fidelity", level, len(x))
+        order = np.argsort(level, kind="stable")
+        return x[order], level[order], np.argsort(order)
+
+    def _ask(
+        self, method: Callable[..., Any], X: Any, fidelity: Any, *given: Any
+    ) -> tuple[list[Any], Indices]:
+        """What a method of `Mixture` answers for each class, and where each row went."""
+        x, level, back = self._new_rows(X, fidelity)
+        return [method(mixture, x, level, *given) for mixture in self._mixtures], back
+
+    def predict(self, X: Any, fidelity: Any = None) -> NDArray[Any]:
+        """Most probable classes (n,), at the top level or at ``fidelity``."""
+        check_is_fitted(self, "report_")
+        if self._model.is_binary:
+            (positive,), back = self._ask(Mixture.positive, X, fidelity)
+            code = positive[back].astype(np.intp)
+        else:
+            code = np.argmax(self.predict_proba(X, fidelity), axis=1)
+        return np.asarray(self.classes_[code])
+
+    def predict_proba(self, X: Any, fidelity: Any = None) -> Array:
+        """Class probabilities (n, n_classes), in the order of ``classes_``.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n, d)
+        fidelity : level name, or array-like of shape (n,), optional
+            Which level's label to predict; the top level by default. With ``label_noise``, the
+            label before it is flipped.
+        """
+        answers, back = self._ask(Mixture.probabilities, X, fidelity)
+        return _normalised(answers)[back]
+
+    def predict_log_proba(self, X: Any, fidelity: Any = None) -> Array:
+        """Logarithms of `predict_proba`, accurate where a probability is tiny."""
+        check_is_fitted(self, "report_")
+        if not self._model.is_binary:
+            return np.log(self.predict_proba(X, fidelity))
+        (both,), back = self._ask(Mixture.log_probabilities, X, fidelity)
+        return np.stack(both, axis=1)[back]
+
+    def predict_all(self, X: Any, fidelity: Any = None) -> tuple[Array, Array, Array]:
+        """What `predict_proba` and `latent_mean_and_variance` give, at the price of one.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyfid import MultiFidelityClassifier
+        >>> from polyfid.kernels import RBF
+        >>> X = np.linspace(-1, 1, 10)[:, None]
+        >>> model = MultiFidelityClassifier(1.0 * RBF()).fit(X, X[:, 0] > 0)
+        >>> probability, mean, variance = model.predict_all(X)
+        >>> bool((probability == model.predict_proba(X)).all())
+        True
+        """
+        answers, back = self._ask(Mixture.probabilities_and_moments, X, fidelity)
+        down, up, mean, variance = zip(*answers, strict=True)
+        p = _normalised(list(zip(down, up, strict=True)))
+        return p[back], _stacked(mean)[back], _stacked(variance)[back]
+
+    def latent_mean_and_variance(self, X: Any, fidelity: Any = None) -> tuple[Array, Array]:
+        """Posterior mean and variance of the latent function, (n,) each.
+
+        With more than two classes (n, n_classes), one latent function per class. Where structures
+        are averaged, these are moments of the mixture of their posteriors.
+        """
+        answers, back = self._ask(Mixture.mean_and_variance, X, fidelity)
+        mean, variance = map(_stacked, zip(*answers, strict=True))
+        return mean[back], variance[back]
+
+    def latent_mean_and_covariance(self, X: Any, fidelity: Any = None) -> tuple[Array, Array]:
+        """Posterior mean (n,) and joint covariance (n, n) of the latent function.
+
+        With more than two classes (n, n_classes) and (n, n, n_classes).
+        """
+        answers, back = self._ask(Mixture.mean_and_covariance, X, fidelity)
+        mean, covariance = map(_stacked, zip(*answers, strict=True))
+        return mean[back], covariance[np.ix_(back, back)]
+
+    def sample_latent(
+        self, X: Any, n_samples: int = 1, fidelity: Any = None, random_state: Any = None
+    ) -> Array:
+        """Joint posterior samples of the latent function, (n, n_samples).
+
+        With more than two classes (n, n_samples, n_classes).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyfid import MultiFidelityClassifier
+        >>> X = np.linspace(-1, 1, 10)[:, None]
+        >>> model = MultiFidelityClassifier().fit(X, X[:, 0] > 0)
+        >>> model.sample_latent(X, n_samples=3, random_state=0).shape
+        (10, 3)
+        """
+        whole_number(1).check("n_samples", n_samples)
+        rng = check_random_state(self.random_state if random_state is None else random_state)
+        answers, back = self._ask(Mixture.sample, X, fidelity, n_samples, rng)
+        return _stacked(answers)[back]
+
+    def log_marginal_likelihood(
+        self, theta: ArrayLike | None = None, eval_gradient: bool = False
+    ) -> Any:
+        """The approximate log evidence of the training rows.
+
+        Parameters
+        ----------
+        theta : array-like, optional
+            In the order of ``theta_names_``; logarithms of kernel parameters. The fitted ones by
+            default. One vector per class if the classes have different structures.
+        eval_gradient : bool
+            Also return the gradient.
+
+        With inducing points, other hyper-parameters than the fitted ones are judged by a sample
+        of the rows that was kept, each for as many as it stands for.
+
+        Returns
+        -------
+        value, or (value, gradient)
+            Means over classes if there are more than two; the gradient is a list, one vector per
+            class, if the classes have different structures.
+        """
+        check_is_fitted(self, "report_")
+        alike = isinstance(self.theta_names_, tuple)
+        if theta is None:
+            if not eval_gradient:
+                return self.log_marginal_likelihood_value_
+            thetas = [f.theta for f in self._fits]
+        else:
+            thetas = self._read_thetas(theta, alike)
+        values = [f.evaluate(t, eval_gradient) for f, t in zip(self._fits, thetas, strict=True)]
+        mean = float(np.mean([v.value for v in values]))
+        if not eval_gradient:
+            return mean
+        gradients = [v.gradient / len(values) for v in values]
+        return mean, np.sum(gradients, axis=0) if alike else gradients
+
+    def _read_thetas(self, theta: Any, alike: bool) -> list[Array]:
+        """Hyper-parameters of each class, from one vector for all or from one per class."""
+        names = [f.theta_names for f in self._fits]
+        given = [theta] * len(names) if alike else list(theta)
+        if len(given) != len(names):
+            raise ValueError(
+                f"theta must hold one vector per class, {len(names)} in all; got {len(given)}"
+            )
+        return [
+            np.array(read_numbers("theta", t, len(n), f"{len(n)} numbers, {', '.join(n)}"))
+            for t, n in zip(given, names, strict=True)
+        ]
+
+
+def _normalised(answers: Sequence[tuple[Array, Array]]) -> Array:
+    """Probabilities of all classes from those of each class against the rest."""
+    if len(answers) == 1:
+        return np.stack(answers[0], axis=1)
+    p = np.maximum(np.stack([up for _, up in answers], axis=1), np.finfo(float).tiny)
+    return np.asarray(p / p.sum(axis=1, keepdims=True))
+
+
+def _stacked(answers: Sequence[Array]) -> Array:
+    """One array per class as one array, the classes last; two classes have one."""
+    return np.asarray(answers[0] if len(answers) == 1 else np.stack(answers, axis=-1))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,15 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, validate_data
 
 from polyfid.arrays import Array
-from polyfid.estimator.levels import as_column, encode_levels, is_missing, order_levels
+from polyfid.estimator.levels import (
+    as_column,
+    declared_order,
+    encode_levels,
+    is_missing,
+    order_levels,
+)
 from polyfid.rows import Rows
-from polyfid.rows.survey import Levels
+from polyfid.rows.survey import Block, Levels
 from polyfid.text import first_few
 
 
@@ -25,21 +31,9 @@ from polyfid.text import first_few
 class FitInfo:
     """What a fit knows of its rows, besides the models of them.
 
-    Attributes
-    ----------
-    classes, levels, annotators
-        Names in the order of their numbers; no annotators: None.
-    counts : ndarray of shape (n_levels, n_classes)
-        Rows of each level and class.
-    n_features : int
-    feature_names : ndarray or None
-        Of a data frame.
-    column : FidelityColumn or None
-        The column of X that holds the fidelity.
-    plan : str
-        Exact or sparse, and why.
-    notes : tuple of str
-        What is unusual about the fit.
+    Names of classes, levels and annotators are in the order of their numbers; ``counts``
+    (n_levels, n_classes) are rows; ``plan`` says exact or sparse, and why; ``notes`` tell what is
+    unusual.
     """
 
     classes: NDArray[Any]
@@ -68,11 +62,9 @@ class FitInfo:
                 f"y holds one class only, {classes.tolist()[0]!r}, and a classifier needs at least "
                 "two classes; add rows of another class"
             )
-        notes = _notes(counts, levels, classes)
         names = getattr(columns, "feature_names_in_", None)
-        return cls(
-            classes, levels, annotators, counts, columns.n_features_in_, names, column, "", notes
-        )
+        n_features, notes = columns.n_features_in_, _notes(counts, levels, classes)
+        return cls(classes, levels, annotators, counts, n_features, names, column, notes=notes)
 
 
 def _notes(counts: NDArray[np.intp], levels: Levels, classes: NDArray[Any]) -> tuple[str, ...]:
@@ -108,41 +100,48 @@ def read_rows(
     levels: Any = None,
     fidelity_feature: int | str | None = None,
 ) -> tuple[Rows, FitInfo]:
-    """Check the arguments of a fit and turn them into numbers.
-
-    Parameters
-    ----------
-    X, y, fidelity, sample_weight, annotator
-        As for `MultiFidelityClassifier.fit`.
-    levels, fidelity_feature
-        As the parameters of `MultiFidelityClassifier`.
-
-    Returns
-    -------
-    rows : Rows
-        Sorted by level, without those of weight zero.
-    info : FitInfo
-
-    Examples
-    --------
-    >>> rows, info = read_rows([[1.0], [2.0], [3.0]], ["a", "b", "a"], ["lab", "web", "web"])
-    >>> info.levels, info.counts.tolist(), rows.x[:, 0].tolist(), rows.y.tolist()
-    (('lab', 'web'), [[1, 0], [1, 1]], [1.0, 2.0, 3.0], [0, 1, 0])
-    """
+    """Check the arguments of a fit and turn them into numbers; rows of weight zero are left out."""
     X, fidelity, column = split_fidelity(as_table(X), fidelity, fidelity_feature)
     columns = Columns()
-    x = read_features(columns, X, reset=True)
+    block = _read(columns, levels, 0, X, y, fidelity, reset=True)
+    weight = read_weights(sample_weight, len(block.x))
+    annotators, group = read_annotators(annotator, len(block.x))
+    there = weight > 0.0
+    classes, code = np.unique(block.y[there], return_inverse=True)
+    level = block.level[there]
+    counts = np.zeros((len(block.levels), len(classes)), dtype=np.intp)
+    np.add.at(counts, (level, code), 1)
+    info = FitInfo.of(columns, classes, block.levels, counts, annotators, column)
+    return Rows.of(block.x[there], level, code, weight[there], group[there]), info
+
+
+def read_block(
+    columns: Columns, levels: Levels | None, number: int, block: Sequence[Any], reset: bool = False
+) -> Block | None:
+    """Check X, y and perhaps fidelity and weights of a block; None if it has no rows.
+
+    ``reset`` makes its features those of ``columns``.
+    """
+    X, y, fidelity, weight = (*block, None, None)[:4]
+    if len(y) == 0:
+        return None
+    checked = _read(columns, levels, number, X, y, fidelity, reset)
+    n = len(checked.x)
+    if np.ndim(weight) == 1 and len(weight) == n and not np.any(weight):
+        return replace(checked, weight=np.zeros(n))  # unlike all rows of a fit, they may be absent
+    return replace(checked, weight=read_weights(weight, n))
+
+
+def _read(
+    columns: Columns, given: Any, number: int, X: Any, y: Any, fidelity: Any, reset: bool
+) -> Block:
+    """Features, labels and levels, whether of a block or of all rows."""
+    x = read_features(columns, X, reset=reset)
     n = len(x)
     labels = read_labels(y, n)
-    names, level = read_levels(levels, fidelity, n)
-    weight = read_weights(sample_weight, n)
-    annotators, group = read_annotators(annotator, n)
-    there = weight > 0.0
-    classes, code = np.unique(labels[there], return_inverse=True)
-    counts = np.zeros((len(names), len(classes)), dtype=np.intp)
-    np.add.at(counts, (level[there], code), 1)
-    info = FitInfo.of(columns, classes, names, counts, annotators, column)
-    return Rows.of(x[there], level[there], code, weight[there], group[there]), info
+    names, level = read_levels(given, fidelity, n)
+    ordered = given is None and declared_order(fidelity) is not None
+    return Block(number, x, labels, level, names, np.ones(n), fidelity is not None, ordered)
 
 
 def read_features(estimator: Any, X: Any, reset: bool) -> Array:
@@ -189,10 +188,10 @@ def read_levels(given: Any, fidelity: Any, n: int) -> tuple[Levels, NDArray[np.i
     if fidelity is None:
         names = (0,) if given is None else order_levels((), given)
         return names, np.full(n, len(names) - 1, dtype=np.intp)
+    if np.ndim(fidelity):  # anything else is refused with the reason
+        check_rows("fidelity", fidelity, n)
     names = order_levels(fidelity, given)
-    level = encode_levels(fidelity, names)
-    check_rows("fidelity", level, n)
-    return names, level
+    return names, encode_levels(fidelity, names)
 
 
 def read_annotators(annotator: Any, n: int) -> tuple[NDArray[Any] | None, NDArray[np.intp]]:
@@ -348,12 +347,8 @@ class FidelityColumn:
             "place or, for a data frame, the name of the column"
         )
 
-    def split(self, X: Any) -> tuple[Any, Any]:
-        """X without the column, and the column."""
-        return _split(X, self.place)
-
     def split_if_there(self, X: Any, n_features: int) -> tuple[Any, Any]:
-        """As `split` for new rows, which may come without the column: then it is None."""
+        """New rows without the column, and the column, or None if they come without it."""
         columns = getattr(X, "columns", None)
         if self.name is not None and columns is not None:
             names = list(columns)
@@ -373,7 +368,7 @@ def split_fidelity(
             "holds it; use one of the two"
         )
     column = FidelityColumn.find(X, feature)
-    return *column.split(X), column
+    return *_split(X, column.place), column
 
 
 def _split(X: Any, place: int) -> tuple[Any, Any]:

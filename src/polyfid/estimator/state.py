@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from polyfid.estimator.constraints import read_options
 from polyfid.estimator.fitted import FittedModel
 from polyfid.estimator.inputs import FitInfo
-from polyfid.estimator.parameters import read_options
 from polyfid.inference import SCHEMES
 from polyfid.learning.mixture import Member, Mixture
 

@@ -22,8 +22,8 @@ from polyfid.inference.posterior import SparsePosterior
 from polyfid.inference.selection import choose
 from polyfid.learning.climb import Optimum, maximise
 from polyfid.learning.evidence import Evidence, MovableEvidence, SparseEvidence, SparseFixed
+from polyfid.learning.fit_options import Options, Target
 from polyfid.learning.mixture import BinaryFit, Member, Mixture
-from polyfid.learning.options import Options, Target
 from polyfid.learning.plan import N_TUNING_EXACT
 from polyfid.learning.progress import Callback, Progress
 from polyfid.learning.search import learn
@@ -32,7 +32,7 @@ from polyfid.model.features import AsGiven, FeatureMap, Standardised
 from polyfid.model.likelihoods import Likelihood
 from polyfid.model.prior import Prior
 from polyfid.rows import Points, Rows
-from polyfid.rows.source import LabelledPoints, Source, label
+from polyfid.rows.source import InMemory, LabelledPoints, Source, label
 
 #: Name of a structure that was not learnt.
 GIVEN = "kernel as given"
@@ -54,15 +54,9 @@ MOVES = 15
 
 
 def fit_exact(
-    options: Options,
-    rows: Rows,
-    rng: np.random.RandomState,
-    callback: Callback | None = None,
+    options: Options, rows: Rows, rng: np.random.RandomState, callback: Callback | None = None
 ) -> list[Mixture]:
-    """Exact inference on all rows; hyper-parameters from a sample if there are very many.
-
-    Returns one model, or one per class if there are more than two.
-    """
+    """Exact inference on all rows; hyper-parameters from a sample if there are very many."""
     options = options.suited_to(rows)
     tuning = rows
     if options.optimise:
@@ -121,14 +115,7 @@ def fit_sparse(
 ) -> list[Mixture]:
     """Inducing points: hyper-parameters from the source's sample, the posterior from all rows.
 
-    Parameters
-    ----------
-    options : Options
-        With ``n_inducing`` as the plan has it: one number per latent process.
-    source : Source
-    rng : RandomState
-    before : models of an earlier fit to go on from, of the first classes or of all.
-    callback : receives a `Progress` for every pass.
+    ``before`` has models of an earlier fit to continue, of the first classes or of all.
     """
     options = options.suited_to(source.sample)
     mixtures = list(before)
@@ -198,10 +185,8 @@ class _SparseModel:
         x, nobody = self.rows.points.x, np.full(len(level), -1)
         numbered = Rows(x, level, np.arange(len(level)), weight, nobody)
         some = numbered.sample(N_KEPT, np.random.RandomState(0))
-        n_levels = len(self.factor)
-        total = np.bincount(level, weight, n_levels) * self.factor
-        here = np.bincount(some.level, some.weight, n_levels)
-        factor = np.divide(total, here, out=np.ones(n_levels), where=here > 0.0)
+        total = np.bincount(level, weight, len(self.factor)) * self.factor
+        factor = InMemory(some, total, some).rows_per_sample_row
         return Points(some.x, some.level), self.likelihood.take(some.y).times(factor[some.level])
 
     def member(self, belief: SparseBelief, fixed: SparseFixed | None) -> Member:
@@ -288,19 +273,12 @@ def _start(
 
 def _go_on(before: Member, source: Source, target: Target) -> _SparseModel:
     """The model of an earlier fit, for the rows that there are now."""
-    fit = before.fit
+    fit, features = before.fit, before.features
     assert fit.sparse is not None
-    rows = label(source.sample, before.features, target)
+    rows = label(source.sample, features, target)
     rows = replace(rows, likelihood=rows.likelihood.with_theta(fit.likelihood.theta))
-    return _SparseModel(
-        before.name,
-        before.features,
-        fit.prior,
-        rows,
-        fit.sparse.inducing,
-        fit.optimum,
-        source.rows_per_sample_row,
-    )
+    factor, inducing = source.rows_per_sample_row, fit.sparse.inducing
+    return _SparseModel(before.name, features, fit.prior, rows, inducing, fit.optimum, factor)
 
 
 def _tune(model: _SparseModel, options: Options, report: _Reporter, may_move: bool) -> _SparseModel:

@@ -105,14 +105,12 @@ class Mixture:
 
         They sum to one, and the larger one is that with the larger mixture of tails.
         """
-        return self._probabilities(self._moments(x, level))
+        down, up, _, _ = self.probabilities_and_moments(x, level)
+        return down, up
 
     def probabilities_and_moments(self, x: Array, level: Indices) -> tuple[Array, ...]:
         """What `probabilities` and `mean_and_variance` give, four arrays, at the price of one."""
         moments = self._moments(x, level)
-        return *self._probabilities(moments), *self._mean_and_variance(moments)
-
-    def _probabilities(self, moments: Moments) -> tuple[Array, Array]:
         n = len(moments[0][0])
         down, up = np.zeros(n), np.zeros(n)
         for member, (mean, variance) in zip(self.members, moments, strict=True):
@@ -123,7 +121,8 @@ class Mixture:
             down += np.where(positive, small, large)
         upper = up > down
         small = np.minimum(up, down)
-        return np.where(upper, small, 1.0 - small), np.where(upper, 1.0 - small, small)
+        down, up = np.where(upper, small, 1.0 - small), np.where(upper, 1.0 - small, small)
+        return down, up, *self._mean_and_variance(moments)
 
     def log_probabilities(self, x: Array, level: Indices) -> tuple[Array, Array]:
         """Logarithms of `probabilities`, accurate where one is tiny."""

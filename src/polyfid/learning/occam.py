@@ -36,18 +36,7 @@ _FLAT = 0.05
 def log_occam(
     evidence: Evidence, hyperprior: HyperPrior, theta: Array, rng: np.random.RandomState
 ) -> float:
-    """-1/2 log|P^-1 H| at theta, from gradients of the evidence.
-
-    Parameters
-    ----------
-    evidence : Evidence
-    hyperprior : HyperPrior
-        Not flat in any parameter.
-    theta : ndarray of shape (p,)
-        The optimum of evidence times hyper-prior.
-    rng : RandomState
-        For probes, where there are many parameters.
-    """
+    """-1/2 log|P^-1 H| at theta, the optimum, from gradients of the evidence."""
     return occam_of_gradient(lambda t: evidence(t).gradient, hyperprior.precision, theta, rng)
 
 

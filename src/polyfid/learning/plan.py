@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from polyfid.learning.options import Options
+from polyfid.learning.fit_options import Options
 from polyfid.text import bytes_in_words
 
 #: Fits of no more rows than this are exact; beyond it exact inference costs more from two to ten
@@ -53,24 +53,7 @@ class Cost:
 class Plan:
     """Which way a fit takes, and why.
 
-    Attributes
-    ----------
-    n_inducing : tuple of int, or None
-        Inducing points of each latent process, at most; None: exact inference.
-    n_rows : int
-    exact, sparse : Cost
-        Of the two ways.
-    reason : str
-
-    Examples
-    --------
-    >>> from polyfid.learning.options import Options
-    >>> from polyfid.learning.plan import make_plan
-    >>> options = Options(n_levels=2, n_classes=2)
-    >>> make_plan(options, [225, 75], n_features=5).n_inducing is None
-    True
-    >>> make_plan(options, [1_000_000, 10_000], n_features=5).n_inducing
-    (500, 500)
+    ``n_inducing`` has the inducing points of each latent process, at most; None: exact inference.
     """
 
     n_inducing: tuple[int, ...] | None
@@ -99,14 +82,9 @@ class Plan:
 def make_plan(
     options: Options, counts: Sequence[int], n_features: int, in_memory: bool = True
 ) -> Plan:
-    """Decide between exact inference and inducing points.
+    """Decide between exact inference and inducing points, from the rows of each level.
 
-    Parameters
-    ----------
-    options : Options
-    counts : rows of each level.
-    n_features : int
-    in_memory : whether the rows are, so that exact inference is possible at all.
+    Rows that are not ``in_memory`` rule out exact inference.
     """
     given = options.n_inducing
     may_be_sparse = options.may_choose or options.inference == "variational"

@@ -20,9 +20,9 @@ from polyfid.inference.linalg import NotPositiveDefinite, suitable_threads
 from polyfid.kernels.parameters import HyperPrior
 from polyfid.learning.climb import Optimum, maximise
 from polyfid.learning.evidence import Evidence
+from polyfid.learning.fit_options import Options, Target
 from polyfid.learning.mixture import BinaryFit, Member, Mixture
 from polyfid.learning.occam import log_occam
-from polyfid.learning.options import Options, Target
 from polyfid.learning.structures import Structure, candidates, other_links
 from polyfid.learning.tune import infer, make_hyperprior, starting_points
 from polyfid.model.features import FeatureMap
@@ -94,19 +94,7 @@ class Candidate:
 def learn(
     options: Options, rows: Rows, tuning: Rows, target: Target, rng: np.random.RandomState
 ) -> Mixture:
-    """Compare the structures and average the best of them.
-
-    Parameters
-    ----------
-    options : Options
-    rows : Rows
-        Of the posteriors.
-    tuning : Rows
-        Those of the rows, or all, that hyper-parameters are tuned on.
-    target : Target
-        The class that is modelled.
-    rng : RandomState
-    """
+    """Compare the structures on the tuning rows, and average the best of them over all rows."""
     few = tuning.sample(N_COMPARED, rng)
     seed = int(rng.randint(2**31 - 1))
     pool = Parallel(n_jobs=options.n_jobs, prefer="processes")
@@ -236,8 +224,7 @@ def _move(options: Options, candidate: Candidate, theta: Array) -> Candidate:
     Its Occam factor stays that of the first ones, a little way off.
     """
     old, log_prior = candidate.fit, candidate.hyperprior
-    best = replace(candidate.optimum.best, theta=theta)
-    optimum = replace(candidate.optimum, theta=theta, climbs=(best, *candidate.optimum.climbs[1:]))
+    optimum = replace(candidate.optimum, theta=theta)
     try:
         fit = _infer(candidate.evidence, optimum, options, old, ROUGH)
     except NotPositiveDefinite:
@@ -248,7 +235,7 @@ def _move(options: Options, candidate: Candidate, theta: Array) -> Candidate:
     gain = objective - old.log_evidence - log_prior(candidate.optimum.theta)[0]
     if not gain > 0.0:
         return candidate
-    best = replace(best, objective=objective)
+    best = replace(optimum.best, theta=theta, objective=objective)
     optimum = replace(optimum, objective=objective, climbs=(best, *optimum.climbs[1:]))
     return replace(
         candidate,

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from polyfid.kernels import RBF, Categorical, Constant, Kernel, Linear
-from polyfid.learning.options import Options
+from polyfid.learning.fit_options import Options
 from polyfid.learning.tune import make_prior
 from polyfid.model.features import (
     AsGiven,

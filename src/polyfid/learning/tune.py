@@ -14,8 +14,8 @@ from polyfid.kernels import RBF, Constant, Kernel
 from polyfid.kernels.parameters import HyperPrior
 from polyfid.learning.climb import Optimum, maximise, spread_starts
 from polyfid.learning.evidence import Evidence
+from polyfid.learning.fit_options import Options
 from polyfid.learning.mixture import BinaryFit
-from polyfid.learning.options import Options
 from polyfid.model.likelihoods import Likelihood
 from polyfid.model.prior import Autoregressive, Coregional, Prior
 from polyfid.rows import Points

@@ -38,25 +38,8 @@ class Points:
 class Rows:
     """Labelled rows, all in numbers and sorted by level.
 
-    Attributes
-    ----------
-    x : ndarray of shape (n, d)
-        Features as the user gave them.
-    level : ndarray of shape (n,)
-        From 0, the least trusted.
-    y : ndarray of shape (n,)
-        Class, from 0.
-    weight : ndarray of shape (n,)
-        How many repetitions of the row it stands for.
-    annotator : ndarray of shape (n,)
-        Who gave the label, from 0; -1 where nobody is named.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> twice = Rows.of([[1.0], [0.0], [1.0]], level=[1, 0, 1], y=[0, 1, 0]).merged()
-    >>> twice.x.tolist(), twice.y.tolist(), twice.weight.tolist()
-    ([[0.0], [1.0]], [1, 0], [1.0, 2.0])
+    Levels, classes ``y`` and annotators count from 0; an annotator of -1 has no name. ``weight`` is
+    the number of repetitions that a row stands for.
     """
 
     x: Array

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any, Protocol, Self, TypeVar
 
 import joblib
@@ -36,11 +36,7 @@ Target = Callable[[Rows], Any]
 
 
 class View(Protocol):
-    """The rows of a source as the model of one class needs them.
-
-    ``points`` and ``likelihood`` are those of a sample. The points of a block are sorted by level;
-    its likelihood is of the kind of ``likelihood``.
-    """
+    """The rows of a source as the model of one class needs them; its fields are of a sample."""
 
     @property
     def points(self) -> Points: ...
@@ -70,7 +66,8 @@ class Source(ABC):
 
     def view(self, features: Features, target: Target) -> View:
         """The rows as a model with these features of this target needs them."""
-        return BlockView(label(self.sample, features, target), features, target, self)
+        sample = label(self.sample, features, target)
+        return BlockView(sample.points, sample.likelihood, features, target, self)
 
     @property
     def rows_per_sample_row(self) -> Array:
@@ -117,25 +114,9 @@ def label(rows: Rows, features: Features, target: Target) -> LabelledPoints:
 
 @dataclass(frozen=True)
 class LabelledPoints:
-    """Points and their likelihood in memory, worked on by threads: the `View` of rows in memory.
+    """Points and their likelihood in memory, of which threads work on blocks: a `View`.
 
-    Parameters
-    ----------
-    points : Points
-    likelihood : Likelihood
-    block_size : int
-        Rows of a block.
-    n_threads : int, optional
-        Blocks worked on at the same time; None: one per processor.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from polyfid.model.likelihoods import Logit
-    >>> points = Points(np.zeros((5, 1)), np.zeros(5, dtype=int))
-    >>> rows = LabelledPoints(points, Logit(np.ones(5), np.ones(5)), block_size=2)
-    >>> [len(p) for p, _ in rows.blocks()], rows.reduce(lambda points, labels: len(points))
-    ([2, 2, 1], 5)
+    ``n_threads`` is None for one thread per processor.
     """
 
     points: Points
@@ -161,36 +142,21 @@ class LabelledPoints:
 
 @dataclass(frozen=True)
 class BlockView:
-    """The `View` of a source in blocks, of which a sample is labelled here."""
+    """The `View` of a source in blocks; ``points`` and ``likelihood`` are those of its sample."""
 
-    sample: LabelledPoints
+    points: Points
+    likelihood: Any
     features: Features
     target: Target
     source: Source
 
-    @property
-    def points(self) -> Points:
-        return self.sample.points
-
-    @property
-    def likelihood(self) -> Any:
-        return self.sample.likelihood
-
     def reduce(self, function: Callable[[Points, Any], Sum]) -> Sum:
-        return self.source.reduce(BlockTerm(self.features, self.target, function))
+        return self.source.reduce(partial(_apply, self.features, self.target, function))
 
 
-@dataclass(frozen=True)
-class BlockTerm:
-    """A function of a model's points and likelihood as a function of rows; can be pickled."""
-
-    features: Features
-    target: Target
-    function: Callable[[Points, Any], Any]
-
-    def __call__(self, rows: Rows) -> Any:
-        points = Points(np.ascontiguousarray(self.features(rows.x)), rows.level)
-        return self.function(points, self.target(rows))
+def _apply(features: Features, target: Target, function: Callable[..., Any], rows: Rows) -> Any:
+    """A function of a model's points and likelihood, of rows."""
+    return function(Points(np.ascontiguousarray(features(rows.x)), rows.level), target(rows))
 
 
 @cache
@@ -200,9 +166,7 @@ def _controller() -> ThreadpoolController:
 
 
 def add_up(
-    blocks: Iterable[tuple[Any, ...]],
-    function: Callable[..., Sum],
-    n_threads: int | None = None,
+    blocks: Iterable[tuple[Any, ...]], function: Callable[..., Sum], n_threads: int | None = None
 ) -> Sum:
     """Add a function of all blocks in threads, with few more blocks in memory than threads.
 
@@ -211,22 +175,24 @@ def add_up(
     numbers are as for joblib.
     """
     n_threads = joblib.cpu_count() if n_threads is None else joblib.effective_n_jobs(n_threads)
-    total: Sum | None = None
+    terms = _in_threads(blocks, function, n_threads)
+    total = next(terms, None)
+    if total is None:
+        raise ValueError("blocks must hold at least one block of rows, got none")
+    for term in terms:
+        total = total + term
+    return total
+
+
+def _in_threads(
+    blocks: Iterable[tuple[Any, ...]], function: Callable[..., Sum], n_threads: int
+) -> Iterator[Sum]:
     waiting: deque[Future[Sum]] = deque()
-
-    def collect() -> None:
-        nonlocal total
-        term = waiting.popleft().result()
-        total = term if total is None else total + term
-
     one_each = _controller().limit(limits=1, user_api="blas")
     with one_each, ThreadPoolExecutor(n_threads) as pool:
         for block in blocks:
             waiting.append(pool.submit(function, *block))
             if len(waiting) > n_threads:
-                collect()
+                yield waiting.popleft().result()
         while waiting:
-            collect()
-    if total is None:
-        raise ValueError("blocks must hold at least one block of rows, got none")
-    return total
+            yield waiting.popleft().result()

@@ -22,22 +22,10 @@ Levels = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Block:
-    """Rows that were checked, with the names of their classes and levels.
+    """Rows that were checked, of block ``number``, with names of classes in ``y``.
 
-    Attributes
-    ----------
-    number : int
-        Which block it is.
-    x : ndarray of shape (n, d)
-    y : ndarray of shape (n,)
-        Classes by name.
-    level : ndarray of shape (n,)
-        Numbers of the levels in ``levels``.
-    levels : tuple
-        The levels that this block names.
-    weight : ndarray of shape (n,)
-    has_fidelity, is_ordered : bool
-        Whether a fidelity was given, and whether it carries an order of the levels.
+    ``level`` has places in ``levels``, the names that occur in this block. ``is_ordered``: whether
+    the fidelity carries the order of the levels.
     """
 
     number: int
@@ -62,17 +50,14 @@ class Coding:
         present = block.weight > 0.0
         code = np.searchsorted(self.classes, block.y)
         same = self.classes[np.minimum(code, len(self.classes) - 1)] == block.y
-        if not same[present].all():
-            raise ValueError(
-                f"blocks have class {block.y[present & ~same][0]!r}, which was not there when they "
-                "were first read; they must be the same whenever they are read"
-            )
         number = {name: t for t, name in enumerate(self.levels)}
         names = [block.levels[t] for t in np.unique(block.level[present])]
-        if new := [name for name in names if name not in number]:
+        new = [f"class {name!r}" for name in block.y[present & ~same][:1]]
+        new += [f"level {name!r}" for name in names if name not in number]
+        if new:
             raise ValueError(
-                f"blocks have level {new[0]!r}, which was not there when they were first read; "
-                "they must be the same whenever they are read"
+                f"blocks have {new[0]}, which was not there when they were first read; they must "
+                "be the same whenever they are read"
             )
         level = np.array([number.get(name, 0) for name in block.levels], dtype=np.intp)[block.level]
         return Rows.of(block.x[present], level[present], code[present], block.weight[present])
@@ -90,36 +75,25 @@ class Survey:
     weight: Array
     sample: Rows
 
-    @property
-    def classes(self) -> NDArray[Any]:
-        return self.coding.classes
-
-    @property
-    def levels(self) -> Levels:
-        return self.coding.levels
-
 
 @dataclass(frozen=True)
 class LevelSample:
-    """The rows of a level with the smallest keys, at most ``size``, in the order they came in."""
+    """The rows of a level with the smallest keys, at most ``size``, in the order they came in.
+
+    ``columns`` are key, x, y and weight.
+    """
 
     size: int
-    key: Array
-    x: Array
-    y: NDArray[Any]
-    weight: Array
+    columns: tuple[NDArray[Any], ...]
 
     def cut(self) -> LevelSample:
         """At most ``size`` rows."""
-        if len(self.key) <= self.size:
-            return self
-        rows = np.sort(np.argsort(self.key, kind="stable")[: self.size])
-        return LevelSample(self.size, self.key[rows], self.x[rows], self.y[rows], self.weight[rows])
+        rows = np.sort(np.argsort(self.columns[0], kind="stable")[: self.size])
+        return LevelSample(self.size, tuple(column[rows] for column in self.columns))
 
     def __add__(self, other: LevelSample) -> LevelSample:
-        columns = ("key", "x", "y", "weight")
-        joined = (np.concatenate([getattr(self, c), getattr(other, c)]) for c in columns)
-        return LevelSample(self.size, *joined).cut()
+        pairs = zip(self.columns, other.columns, strict=True)
+        return LevelSample(self.size, tuple(map(np.concatenate, pairs))).cut()
 
 
 @dataclass(frozen=True)
@@ -160,11 +134,10 @@ class Contents:
         for (name, value), n in self.counts.items():
             counts[names.index(name), int(np.searchsorted(classes, value))] = n
         weight = np.array([self.weights.get(name, 0.0) for name in names])
-        there = [(t, self.samples[name]) for t, name in enumerate(names) if name in self.samples]
-        x, y, weights = (
-            np.concatenate([getattr(s, c) for _, s in there]) for c in ("x", "y", "weight")
-        )
-        level = np.repeat([t for t, _ in there], [len(s.key) for _, s in there])
+        samples = [self.samples[name].columns for name in names if name in self.samples]
+        _, x, y, weights = map(np.concatenate, zip(*samples, strict=True))
+        there = [t for t, name in enumerate(names) if name in self.samples]
+        level = np.repeat(there, [len(columns[0]) for columns in samples])
         sample = Rows.of(x, level, np.searchsorted(classes, y), weights)
         return Survey(Coding(classes, names), counts, weight, sample)
 
@@ -201,26 +174,7 @@ class Surveyor:
     """Turns a block into its `Contents`; can be pickled.
 
     Which rows of a block may be in the sample depends on the seed and on the block's number, not
-    on who reads it when.
-
-    Parameters
-    ----------
-    n_sample : int
-        Rows per level to keep as a sample.
-    n_sample_of : mapping of level name to int
-        Levels of which another number of rows is kept.
-    seed : int
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rows = np.zeros((3, 1)), np.array([0, 1, 1]), np.array([0, 0, 1])
-    >>> total = Contents()
-    >>> for number in (0, 1):
-    ...     total += Surveyor(2, {}, seed=0)(Block(number, *rows, ("a", "b"), np.ones(3)))
-    >>> survey = total.survey(None)
-    >>> survey.levels, survey.counts.tolist(), len(survey.sample)
-    (('a', 'b'), [[2, 2], [0, 2]], 4)
+    on who reads it when. ``n_sample`` rows per level are kept, or as many as ``n_sample_of`` says.
     """
 
     n_sample: int
@@ -239,13 +193,9 @@ class Surveyor:
             for value, n in zip(values.tolist(), np.bincount(which).tolist(), strict=True):
                 counts[name, value] = n
             weights[name] = float(block.weight[rows].sum())
-            samples[name] = LevelSample(
-                self.n_sample_of.get(name, self.n_sample),
-                key[rows],
-                block.x[rows],
-                block.y[rows],
-                block.weight[rows],
-            ).cut()
+            size = self.n_sample_of.get(name, self.n_sample)
+            columns = tuple(column[rows] for column in (key, block.x, block.y, block.weight))
+            samples[name] = LevelSample(size, columns).cut()
         return Contents(
             frozenset([block.levels] if block.is_ordered else []),
             frozenset([block.has_fidelity]),

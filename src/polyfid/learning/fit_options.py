@@ -16,29 +16,11 @@ from polyfid.rows import Rows
 
 @dataclass(frozen=True)
 class Options:
-    """The estimator's parameters, checked, for so many levels and classes.
+    """The estimator's parameters, checked, for so many levels and classes; see its docstring.
 
-    Two fits are alike, so that one may go on from the other, when their options are: see `is_like`.
-
-    Attributes
-    ----------
-    n_levels, n_classes : int
-    kernels : tuple of kernels, or None
-        One per latent process; None: learn the structure.
-    rho : tuple of float
-        Start values, one per step between levels.
-    rho_bounds : (low, high) or "fixed"
-    coupling : {"autoregressive", "coregional"}
-    inference : {"laplace", "ep", "variational"}
-    may_choose : bool
-        Whether the scheme was left open, so that another one may take its place.
-    weak_prior, optimise, standardize, refine_inducing : bool
-    label_noise : None, "fidelity", "annotator" or tuple of float
-    n_inducing : "auto", None, int or tuple of int
-    n_tuning : "auto", None, int or tuple
-        Rows to tune on, in all or per level; None in a tuple: the default.
-    n_restarts, max_iter, tol, n_jobs
-        How much work to do. They do not count for `is_like`, nor does ``n_tuning``.
+    ``kernels`` has one per latent process, or is None to learn the structure; ``may_choose`` says
+    that the scheme was left open, so that another one may take its place; ``n_tuning`` in a tuple
+    is per level, and None there is the default. Fields without repr do not count for `is_like`.
     """
 
     n_levels: int
