@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, Self
 
 import numpy as np
@@ -29,7 +30,7 @@ class _Pair(Kernel):
     def _share(self, bar: Array, other: Array) -> Array:
         """The adjoint of one side, from that of the result and the value of the other side."""
 
-    @property
+    @cached_property
     def parameters(self) -> Parameters:
         left, right = self.left.parameters, self.right.parameters
         if set(left.names) & set(right.names):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -40,7 +41,7 @@ class Leaf(Kernel):
     def _is_free(self, name: str) -> bool:
         return bool(getattr(self, f"{name}_bounds") != "fixed")
 
-    @property
+    @cached_property
     def parameters(self) -> Parameters:
         kind = type(self).__name__.lower()
         return Parameters.join(

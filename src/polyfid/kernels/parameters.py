@@ -62,12 +62,12 @@ class Tunable(ABC):
     @property
     def theta(self) -> Array:
         """Values of the free parameters, logarithms for kernels, (p,)."""
-        return self.parameters.values
+        return self.parameters.values.copy()
 
     @property
     def bounds(self) -> Array:
         """Bounds of ``theta``, (p, 2)."""
-        return self.parameters.bounds
+        return self.parameters.bounds.copy()
 
     @property
     def theta_names(self) -> tuple[str, ...]:

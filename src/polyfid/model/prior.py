@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -100,7 +101,7 @@ class Prior(Tunable):
     def n_levels(self) -> int:
         return len(self.loadings)
 
-    @property
+    @cached_property
     def parameters(self) -> Parameters:
         named = zip(self.process_names, self.kernels, strict=True)
         return Parameters.join([self.mixing, *(k.parameters.prefixed(name) for name, k in named)])
