@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +59,10 @@ class Tunable(ABC):
     @abstractmethod
     def parameters(self) -> Parameters:
         """Names, values and bounds of the free parameters."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Copies and hashes leave out ``parameters``, which some classes cache."""
+        return {name: value for name, value in vars(self).items() if name != "parameters"}
 
     @property
     def theta(self) -> Array:
