@@ -54,8 +54,8 @@ class MultiFidelityClassifier(LatentClassifier):
         Laplace is fastest; the other two give better probabilities. "auto" is Laplace for kernels
         that are given, and EP where structure or label noise is learnt (for a structure: up to 2000
         rows and where EP converges, else Laplace; for label noise: variational where weights are
-        below 1). Structures are tuned with Laplace, and the posterior of each is then found by the
-        scheme.
+        below 1). Structures are tuned with Laplace, the leading one further with the scheme, which
+        then finds the posterior of each.
     n_inducing : "auto", None, int, or sequence of int
         Inducing points of each latent process (variational inference): the work then grows with
         the number of rows, not with its cube. "auto": none up to 2000 rows; None: never; a number,
