@@ -16,7 +16,7 @@ import numpy as np
 from benchmarks.memory import peak_bytes
 from polyfid import MultiFidelityClassifier
 from polyfid.datasets import make_cokriging
-from polyfid.evaluation.scores import score
+from polyfid.evaluation.result import score
 from polyfid.kernels import RBF
 from polyfid.learning.progress import Progress
 

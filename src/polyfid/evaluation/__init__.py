@@ -4,7 +4,6 @@
 """
 
 from polyfid.evaluation.compare import METHODS, evaluate
-from polyfid.evaluation.result import Estimate, Evaluation
-from polyfid.evaluation.scores import SCORES, Score
+from polyfid.evaluation.result import SCORES, Estimate, Evaluation, Score
 
 __all__ = ["METHODS", "SCORES", "Estimate", "Evaluation", "Score", "evaluate"]

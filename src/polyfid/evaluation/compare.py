@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
@@ -15,16 +14,22 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing, check_random_state, check_scalar
 
-from polyfid.arrays import Array
+from polyfid.arrays import Array, Indices
 from polyfid.estimator.baselines import Pooled, Stacked, TrustedOnly
 from polyfid.estimator.classifier import MultiFidelityClassifier
-from polyfid.estimator.inputs import as_table, point_ids, read_labels, read_levels, read_weights
+from polyfid.estimator.inputs import FitInfo, as_table, point_ids, read_rows
 from polyfid.estimator.levels import FidelityArray
 from polyfid.estimator.model_selection import TrustedKFold
-from polyfid.evaluation.result import ALONE, OURS, Estimate, Evaluation, is_small
-from polyfid.evaluation.scores import SCORES, bootstrap, score
-
-Index = NDArray[np.intp]
+from polyfid.evaluation.result import (
+    ALONE,
+    OURS,
+    SCORES,
+    Estimate,
+    Evaluation,
+    bootstrap,
+    is_small,
+    score,
+)
 
 _BASELINES = {ALONE: TrustedOnly, "pooled": Pooled, "stacked": Stacked}
 #: The methods that are compared; the first is the one that is judged.
@@ -112,30 +117,46 @@ def evaluate(
     check_scalar(n_bootstrap, "n_bootstrap", Integral, min_val=10)
     model = MultiFidelityClassifier() if model is None else model
     _check_model(model)
-    data = _read(model, X, y, fidelity, sample_weight, levels)
-    folds = min(n_splits, data.rarest)
+    if fidelity is None:
+        raise ValueError("fidelity is None; pass the level of each row")
+    X = as_table(X)
+    # Features are read in each fold, after its encoder; until then a row has its place in X.
+    place = np.arange(X.shape[0])[:, None]
+    order = model.levels if levels is None else levels
+    rows, info = read_rows(place, y, fidelity, sample_weight, levels=order)
+    rarest = _check_trusted(info)
+    index = rows.x[:, 0].astype(np.intp)
+    trusted = np.flatnonzero(rows.level == len(info.levels) - 1)
+    X, labels = _safe_indexing(X, index), info.classes[rows.y]
+    named = FidelityArray(np.asarray(info.levels)[rows.level], info.levels)
+    folds = min(n_splits, rarest)
     rng = check_random_state(random_state)
     seed = int(rng.randint(2**31 - 1))
-    splitter = TrustedKFold(
-        folds, levels=data.levels, shuffle=True, random_state=seed, drop_repeats=drop_repeats
-    )
-    splits = list(splitter.split(data.X, data.y, fidelity=data.fidelity))
-    methods = _methods(model, seed, n_jobs)
-    probas, warned = _predict(methods, data, encoder, splits, n_jobs, progress)
-    labels, weight = data.y[data.trusted], data.weight[data.trusted]
-    code = np.searchsorted(data.classes, labels)
-    samples = bootstrap(probas, code, weight, n_bootstrap, rng)
-    values = {m: score(p, code, weight[None])[0] for m, p in probas.items()}
-    fold = np.empty(len(data.y), dtype=np.intp)
+    splitter = TrustedKFold(folds, shuffle=True, random_state=seed, drop_repeats=drop_repeats)
+    splits = list(splitter.split(X, labels, fidelity=named))
+    fold = np.empty(len(labels), dtype=np.intp)
     for k, (_, test) in enumerate(splits):
         fold[test] = k
-    notes = _notes(data, n_splits, folds, drop_repeats)
+    methods, data = _methods(model, seed, n_jobs), (X, labels, named, rows.weight)
+    probas, warned = _predict(methods, data, info.classes, encoder, splits, n_jobs, progress)
+    probas = {name: proba[trusted] for name, proba in probas.items()}
+    code, weight = rows.y[trusted], rows.weight[trusted]
+    samples = bootstrap(probas, code, weight, n_bootstrap, rng)
+    values = {m: score(p, code, weight[None])[0] for m, p in probas.items()}
+    notes = _notes(info, labels[trusted], n_splits, folds)
+    point = point_ids(X)
+    repeated = int(np.isin(point[trusted], np.delete(point, trusted)).sum())
+    if repeated and not drop_repeats:
+        notes.append(
+            f"{repeated} of the {len(trusted)} trusted points also have cheaper labels, which stay "
+            "in the training sets; for points without any label pass drop_repeats=True"
+        )
     return Evaluation(
-        levels=data.levels,
-        classes=tuple(data.classes.tolist()),
-        rows=data.index[data.trusted],
-        labels=labels,
-        fold=fold[data.trusted],
+        levels=info.levels,
+        classes=tuple(info.classes.tolist()),
+        rows=index[trusted],
+        labels=labels[trusted],
+        fold=fold[trusted],
         out_of_fold=probas,
         scores={m: _estimates(values[m], samples[m]) for m in METHODS},
         differences={
@@ -147,110 +168,44 @@ def evaluate(
     )
 
 
-@dataclass(frozen=True)
-class _LabelledRows:
-    """The rows of positive weight; ``index`` is where they are in the input."""
-
-    X: Any
-    y: NDArray[Any]
-    fidelity: FidelityArray
-    weight: Array
-    index: Index
-    levels: tuple[Any, ...]
-    trusted: Index  # the rows at the top level
-    rarest: int  # how many of them are of their rarest class
-    classes: NDArray[Any]
-
-
-def _read(
-    model: MultiFidelityClassifier, X: Any, y: Any, fidelity: Any, sample_weight: Any, levels: Any
-) -> _LabelledRows:
-    """The rows, if there are cheaper ones, and trusted ones of two classes for two folds."""
-    X = as_table(X)
-    n = X.shape[0]
-    if fidelity is None:
-        raise ValueError("fidelity is None; pass the level of each row")
-    labels = read_labels(y, n)
-    names, level = read_levels(model.levels if levels is None else levels, fidelity, n)
-    weight = read_weights(sample_weight, n)
-    index = np.flatnonzero(weight > 0.0)
-    labels, level = labels[index], level[index]
-    trusted = np.flatnonzero(level == len(names) - 1)
-    if len(trusted) == len(level):
+def _check_model(model: Any) -> None:
+    if not isinstance(model, MultiFidelityClassifier):
         raise ValueError(
-            f"fidelity has rows of one level only, {names[-1]!r}, so there is nothing to compare; "
+            f"model must be a MultiFidelityClassifier or None, got {type(model).__name__}"
+        )
+    if model.fidelity_feature is not None or str(model.label_noise) == "annotator":
+        raise ValueError(
+            'model must have no fidelity_feature and no label_noise="annotator", as the levels '
+            "come as the argument fidelity, and annotators cannot be passed; got "
+            f"fidelity_feature={model.fidelity_feature!r} and label_noise={model.label_noise!r}"
+        )
+
+
+def _check_trusted(info: FitInfo) -> int:
+    """The number of trusted rows of their rarest class, if there are enough, and cheaper rows."""
+    levels, counts = info.levels, info.counts[-1]
+    if not info.counts[:-1].any():
+        raise ValueError(
+            f"fidelity has rows of one level only, {levels[-1]!r}, so there is nothing to compare; "
             "add cheaper labels, or score a single level with scikit-learn's cross_val_score"
         )
-    classes, counts = np.unique(labels[trusted], return_counts=True)
-    if len(classes) < 2 or counts.min() < 2:
-        held = [f"{n} of class {c!s}" for c, n in zip(classes, counts, strict=True)]
+    held = counts > 0
+    if held.sum() < 2 or counts[held].min() < 2:
+        names = zip(info.classes[held], counts[held], strict=True)
+        there = ", ".join(f"{n} of class {c!s}" for c, n in names)
         raise ValueError(
-            f"the trusted rows (level {names[-1]!r}) are {', '.join(held) or 'none'}, and "
+            f"the trusted rows (level {levels[-1]!r}) are {there or 'none'}, and "
             "cross-validation needs two of each class and at least two classes; label more rows at "
-            f"that level, or correct the order of the levels {list(names)} by levels="
+            f"that level, or correct the order of the levels {list(levels)} by levels="
         )
-    by_name = FidelityArray(np.asarray(names)[level], names)
-    rows = (_safe_indexing(X, index), labels, by_name, weight[index], index)
-    return _LabelledRows(*rows, names, trusted, int(counts.min()), np.unique(labels))
-
-
-def _predict(
-    models: dict[str, Any],
-    data: _LabelledRows,
-    encoder: Any,
-    splits: Sequence[tuple[Index, Index]],
-    n_jobs: int | None,
-    progress: Callable[[int, int], object] | None,
-) -> tuple[dict[str, Array], list[str]]:
-    """Out-of-fold probabilities of the trusted rows per method, and notes on warnings of fits."""
-    probas = {m: np.empty((len(data.y), len(data.classes))) for m in models}
-    warned: dict[str, dict[str, int]] = defaultdict(lambda: dict.fromkeys(models, 0))
-    tasks = [(m, k) for k in range(len(splits)) for m in models]
-    report = progress or (lambda done, total: None)
-    report(0, len(tasks))
-    pool = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
-    results = pool(
-        delayed(_fit_and_predict)(m, k, models[m], encoder, data, *splits[k]) for m, k in tasks
-    )
-    for done, (m, k, proba, messages) in enumerate(results, start=1):
-        probas[m][splits[k][1]] = proba
-        for message in set(messages):
-            warned[message][m] += 1
-        report(done, len(tasks))
-    return {m: p[data.trusted] for m, p in probas.items()}, _warning_notes(warned, len(splits))
-
-
-def _fit_and_predict(
-    name: str, fold: int, model: Any, encoder: Any, data: _LabelledRows, train: Index, test: Index
-) -> tuple[str, int, Array, list[str]]:
-    """One method on one fold: its name, the fold, probabilities of test rows, and warnings."""
-    model = clone(model)
-    rows = {"fidelity": data.fidelity[train], "sample_weight": data.weight[train]}
-    X_train, X_test = _safe_indexing(data.X, train), _safe_indexing(data.X, test)
-    # Recorded, so that each is shown once for all folds and not by every process.
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            if encoder is not None:
-                encoder = clone(encoder, safe=False).fit(X_train)
-                X_train, X_test = encoder.transform(X_train), encoder.transform(X_test)
-            model.fit(X_train, data.y[train], **rows)
-            predicted = model.predict_proba(X_test)
-        except Exception as error:
-            error.add_note(f"(in fold {fold + 1}, method {name!r})")
-            raise
-    # Where repeats are dropped, a training set may lack a class.
-    proba = np.zeros((len(test), len(data.classes)))
-    proba[:, np.searchsorted(data.classes, model.classes_)] = predicted
-    return name, fold, proba, [str(w.message) for w in caught]
+    return int(counts[held].min())
 
 
 def _methods(model: MultiFidelityClassifier, seed: int, n_jobs: int | None) -> dict[str, Any]:
     """The model and its baselines, unfitted."""
-    ours = clone(model)
+    ours = clone(model).set_params(levels=None)  # the fidelity of the rows carries their order
     if ours.random_state is None:
         ours.set_params(random_state=seed)
-    ours.set_params(levels=None)  # the fidelity of the rows carries their order
     if n_jobs is not None:
         ours.set_params(n_jobs=None)  # the processes are used for tasks
     # Baselines have one level, where settings per level have no meaning.
@@ -260,56 +215,81 @@ def _methods(model: MultiFidelityClassifier, seed: int, n_jobs: int | None) -> d
     return {OURS: ours, **{name: baseline(plain) for name, baseline in _BASELINES.items()}}
 
 
+def _predict(
+    methods: dict[str, Any],
+    data: Sequence[Any],
+    classes: NDArray[Any],
+    encoder: Any,
+    splits: Sequence[tuple[Indices, Indices]],
+    n_jobs: int | None,
+    progress: Callable[[int, int], object] | None,
+) -> tuple[dict[str, Array], list[str]]:
+    """Probabilities of the held-out rows per method, and notes on warnings of fits."""
+    # Where repeats are dropped, a training set may lack a class: its probability stays zero.
+    probas = {m: np.zeros((len(data[1]), len(classes))) for m in methods}
+    warned: dict[str, dict[str, int]] = defaultdict(lambda: dict.fromkeys(methods, 0))
+    tasks = [(m, k) for k in range(len(splits)) for m in methods]
+    report = progress or (lambda done, total: None)
+    report(0, len(tasks))
+    results = Parallel(n_jobs=n_jobs, return_as="generator")(
+        delayed(_fit_and_predict)(m, k, methods[m], encoder, data, *splits[k]) for m, k in tasks
+    )
+    for done, ((m, k), (there, proba, messages)) in enumerate(zip(tasks, results, strict=True), 1):
+        probas[m][np.ix_(splits[k][1], np.searchsorted(classes, there))] = proba
+        for message in messages:
+            warned[message][m] += 1
+        report(done, len(tasks))
+    notes = []
+    for message, counts in sorted(warned.items()):
+        if len({*counts.values()}) == 1:
+            counts = {"all methods": counts[OURS]}
+        notes += [f"{m}, {n} of {len(splits)} folds: {message}" for m, n in counts.items() if n]
+    return probas, notes
+
+
+def _fit_and_predict(
+    name: str,
+    fold: int,
+    model: Any,
+    encoder: Any,
+    data: Sequence[Any],
+    train: Indices,
+    test: Indices,
+) -> tuple[NDArray[Any], Array, set[str]]:
+    """One method on one fold: the classes, probabilities of test rows, and warnings."""
+    model = clone(model)
+    X, y, fidelity, weight = (_safe_indexing(values, train) for values in data)
+    X_test = _safe_indexing(data[0], test)
+    # Recorded, so that each is shown once for all folds and not by every process.
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            if encoder is not None:
+                encoder = clone(encoder, safe=False).fit(X)
+                X, X_test = encoder.transform(X), encoder.transform(X_test)
+            model.fit(X, y, fidelity=fidelity, sample_weight=weight)
+            proba = model.predict_proba(X_test)
+        except Exception as error:
+            error.add_note(f"(in fold {fold + 1}, method {name!r})")
+            raise
+    return model.classes_, proba, {str(w.message) for w in caught}
+
+
 def _estimates(values: Array, samples: Array) -> dict[str, Estimate]:
     return {name: Estimate.of(values[k], samples[:, k]) for k, name in enumerate(SCORES)}
 
 
-def _notes(data: _LabelledRows, asked: int, folds: int, drop_repeats: bool) -> list[str]:
-    """Reasons for caution that lie in the rows."""
-    labels, notes = data.y[data.trusted], []
+def _notes(info: FitInfo, labels: NDArray[Any], asked: int, folds: int) -> list[str]:
+    """Reasons for caution that lie in the trusted rows."""
+    notes, counts = [], info.counts[-1]
     if is_small(labels):
         notes.append(
-            f"small sample: {len(labels)} trusted rows, {data.rarest} of the rarest class; the "
-            "intervals are rough, and another sample may well give another verdict"
+            f"small sample: {len(labels)} trusted rows, {counts[counts > 0].min()} of the rarest "
+            "class; the intervals are rough, and another sample may well give another verdict"
         )
     if folds < asked:
         notes.append(f"{folds} folds instead of {asked}, as a class has {folds} trusted rows")
-    absent = ", ".join(map(str, np.setdiff1d(data.classes, labels)))
+    absent = ", ".join(map(str, info.classes[counts == 0]))
     if absent:
         notes.append(f"no trusted row is of class {absent}, so it is not in the ROC AUC")
-    point = point_ids(data.X)
-    repeated = int(np.isin(point[data.trusted], np.delete(point, data.trusted)).sum())
-    if repeated and not drop_repeats:
-        notes.append(
-            f"{repeated} of the {len(labels)} trusted points also have cheaper labels, which stay "
-            "in the training sets; for points without any label pass drop_repeats=True"
-        )
     return notes
-
-
-def _warning_notes(warned: dict[str, dict[str, int]], n_folds: int) -> list[str]:
-    """One note per warning and method; one in all where every method warned in as many folds."""
-    notes = []
-    for message, folds in sorted(warned.items()):
-        same = len({*folds.values()}) == 1
-        counts = {"all methods": folds[OURS]} if same else folds
-        notes += [f"{m}, {n} of {n_folds} folds: {message}" for m, n in counts.items() if n]
-    return notes
-
-
-def _check_model(model: Any) -> None:
-    problem = None
-    if not isinstance(model, MultiFidelityClassifier):
-        problem = f"must be a MultiFidelityClassifier or None, got {type(model).__name__}"
-    elif model.fidelity_feature is not None:
-        problem = (
-            f"has fidelity_feature={model.fidelity_feature!r}, but the levels come as the argument "
-            "fidelity; pass X without that column and a model without the setting"
-        )
-    elif isinstance(model.label_noise, str) and model.label_noise == "annotator":
-        problem = (
-            'has label_noise="annotator", which needs the annotator of each label, and evaluate '
-            'has no such argument; use label_noise="fidelity" or None'
-        )
-    if problem is not None:
-        raise ValueError(f"model {problem}")

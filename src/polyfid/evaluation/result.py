@@ -1,17 +1,21 @@
-"""The result of a comparison: scores with intervals, a verdict and its text."""
+"""The result of a comparison: scores with intervals, a verdict and its text.
+
+A bootstrap sample is a weighting of the rows: how often each was drawn. All scores here are
+weighted sums over ranks or bins that do not depend on the weights, so that a thousand samples cost
+one matrix product.
+"""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from polyfid.arrays import Array
-from polyfid.evaluation.scores import SCORES
+from polyfid.arrays import Array, Indices
 from polyfid.text import aligned
 from polyfid.values import to_json
 
@@ -24,6 +28,95 @@ _FEW_ROWS, _FEW_PER_CLASS = 50, 10
 _DECIDING = ("log_loss", "roc_auc")
 #: Columns of the text of an evaluation.
 _WIDTH = 80
+#: Upper bound on the elements of one array of bootstrap weights.
+_BATCH_ELEMENTS = 1 << 21
+#: Upper bound on the bins of probabilities, and lower bound on the rows per bin.
+_MAX_BINS, _ROWS_PER_BIN = 10, 10
+
+
+class Score(NamedTuple):
+    """The name of a score as people write it, and whether higher values are better."""
+
+    words: str
+    more_is_better: bool
+
+
+SCORES: dict[str, Score] = {
+    "roc_auc": Score("ROC AUC", True),
+    "log_loss": Score("log-loss", False),
+    "brier": Score("Brier score", False),
+    "calibration_error": Score("calibration error", False),
+}
+
+
+def score(proba: Array, code: Indices, weights: Array) -> Array:
+    """All of `SCORES` under each row of ``weights``, (n_weightings, n_scores).
+
+    ``code`` is the class of each row, as the place of its column in ``proba``. In each weighting
+    every class in ``code`` must have a weight above zero.
+    """
+    total = weights.sum(axis=1)
+    rows = np.arange(len(code))
+    hit = np.zeros_like(proba)
+    hit[rows, code] = 1.0
+    loss = -np.log(np.maximum(proba[rows, code], np.finfo(float).eps))
+    square = np.square(proba - hit).sum(axis=1)
+    # As in scikit-learn: at most 1 for two classes, at most 2 for more.
+    square *= 0.5 if proba.shape[1] == 2 else 1.0
+    # Two classes: that of the second one. More: the mean over each class against the others.
+    columns = [1] if proba.shape[1] == 2 else np.unique(code).tolist()
+    parts = [
+        np.mean([_auc(proba[:, k], hit[:, k], weights) for k in columns], axis=0),
+        weights @ loss / total,
+        weights @ square / total,
+        np.mean([_calibration_error(proba[:, k], hit[:, k], weights) for k in columns], axis=0),
+    ]
+    return np.stack(parts, axis=1)
+
+
+def _auc(p: Array, hit: Array, weights: Array) -> Array:
+    """Probability that a row of the class ranks above a row of another; ties count half."""
+    order = np.argsort(p, kind="stable")
+    starts = np.flatnonzero(np.r_[True, np.diff(p[order]) > 0.0])
+    weights, hit = weights[:, order], hit[order]
+    up = np.add.reduceat(weights * hit, starts, axis=1)
+    down = np.add.reduceat(weights * (1.0 - hit), starts, axis=1)
+    below = np.cumsum(down, axis=1) - 0.5 * down
+    return np.asarray((up * below).sum(axis=1) / (up.sum(axis=1) * down.sum(axis=1)))
+
+
+def bins(p: Array) -> Indices:
+    """The bin of each probability, of equally many rows each."""
+    n_bins = int(np.clip(len(p) // _ROWS_PER_BIN, 1, _MAX_BINS))
+    edges = np.quantile(p, np.linspace(0.0, 1.0, n_bins + 1)[1:-1])
+    return np.searchsorted(edges, p, side="right")
+
+
+def _calibration_error(p: Array, hit: Array, weights: Array) -> Array:
+    """Mean distance between predicted and observed frequency, over `bins`."""
+    inside = bins(p)[:, None] == np.arange(_MAX_BINS)
+    gaps = weights @ ((p - hit)[:, None] * inside)
+    return np.asarray(np.abs(gaps).sum(axis=1) / weights.sum(axis=1))
+
+
+def bootstrap(
+    probas: Mapping[str, Array], code: Indices, weight: Array, n_samples: int, rng: Any
+) -> dict[str, Array]:
+    """Scores per method (n_samples, n_scores); all methods get the same bootstrap samples.
+
+    Rows are drawn within their class, so that the number of rows per class stays the same.
+    """
+    size = max(1, _BATCH_ELEMENTS // len(code))
+    scores: dict[str, list[Array]] = {name: [] for name in probas}
+    for start in range(0, n_samples, size):
+        counts = np.empty((min(size, n_samples - start), len(code)))
+        for k in np.unique(code):
+            members = np.flatnonzero(code == k)
+            share = np.full(len(members), 1.0 / len(members))
+            counts[:, members] = rng.multinomial(len(members), share, size=len(counts))
+        for name, proba in probas.items():
+            scores[name].append(score(proba, code, counts * weight))
+    return {name: np.concatenate(batches) for name, batches in scores.items()}
 
 
 def is_small(labels: NDArray[Any]) -> bool:
@@ -42,16 +135,10 @@ class Estimate:
 
     @classmethod
     def of(cls, value: float, samples: Array) -> Estimate:
-        """The value of the rows themselves with percentiles of their bootstrap samples.
-
-        The interval always holds the value, even where all samples lie above it: noise can only
-        increase a calibration error.
-        """
+        """The value of the rows themselves with percentiles of their bootstrap samples."""
+        # Noise can only increase a calibration error: all samples may lie above its value.
         low, high = np.percentile(samples, [2.5, 97.5])
         return cls(float(value), float(min(low, value)), float(max(high, value)))
-
-    def __str__(self) -> str:
-        return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
 
 @dataclass(frozen=True)
@@ -98,6 +185,11 @@ class Evaluation:
     n_splits: int
     n_bootstrap: int
     notes: tuple[str, ...]
+
+    @property
+    def codes(self) -> Indices:
+        """The classes of the trusted rows, as columns of the probabilities."""
+        return np.array([self.classes.index(label) for label in self.labels.tolist()])
 
     @property
     def verdict(self) -> str:
