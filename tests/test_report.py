@@ -53,15 +53,15 @@ def parts_of(table, **how):
 @pytest.fixture(scope="module", autouse=True)
 def coarse_maps():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("polyfid.report.maps.RESOLUTION", 12)
+        patch.setattr("polyfid.report.sections.RESOLUTION", 12)
         yield
 
 
 @pytest.fixture
 def without_maps(monkeypatch):
     """Leave out what takes most of the time, where a test is of something else."""
-    monkeypatch.setattr("polyfid.report.maps.trust", lambda _: None)
-    monkeypatch.setattr("polyfid.report.maps.feasibility", lambda _: [])
+    monkeypatch.setattr("polyfid.report.sections.trust", lambda _: None)
+    monkeypatch.setattr("polyfid.report.sections.feasibility", lambda _: [])
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from polyfid.estimator.classifier import MultiFidelityClassifier
 from polyfid.estimator.levels import encode_levels
 from polyfid.inference.linalg import NotPositiveDefinite
 from polyfid.inference.posterior import prior_pair
-from polyfid.learning.mixture import BinaryFit, Member, Mixture
+from polyfid.learning.mixture import BinaryFit, Member
 from polyfid.learning.tune import make_hyperprior
 from polyfid.model.prior import Prior
 from polyfid.rows import Points
@@ -97,46 +97,32 @@ def level_links(model: MultiFidelityClassifier) -> list[list[Link]]:
     Two classes have one binary model, more classes have one per class. Intervals cover the spread
     over structures and, unless that would take longer than some ten seconds, the uncertainty of
     the hyper-parameters.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from polyfid import MultiFidelityClassifier
-    >>> from polyfid.inspection import level_links
-    >>> from polyfid.kernels import RBF
-    >>> X = np.linspace(-1, 1, 40)[:, None]
-    >>> y, fidelity = X[:, 0] > 0, ["crowd", "gold"] * 20
-    >>> model = MultiFidelityClassifier(4.0 * RBF(), rho=0.5, optimizer=None)
-    >>> ((link,),) = level_links(model.fit(X, y, fidelity=fidelity))
-    >>> link.lower, link.upper, link.rho, link.rho_interval
-    ('crowd', 'gold', 0.5, (0.5, 0.5))
     """
     check_levels(model)
-    weak_prior = model.prior == "weak"
-    return [_links(mixture, model.levels_, weak_prior) for mixture in model._mixtures]
-
-
-def _links(mixture: Mixture, levels: Sequence[Any], weak_prior: bool) -> list[Link]:
-    weights, rng = mixture.weights, np.random.RandomState(0)
-    fits = [member.fit for member in mixture.members]
-    tuned = np.stack([_slopes(fit.prior, _sample(fit.posterior.points.x)) for fit in fits])
-    draws = np.concatenate([_draw_slopes(fit, weak_prior, rng) for fit in fits])
-    mean = np.einsum("m,mtk->tk", weights, tuned)
-    links = []
-    for t in range(len(levels) - 1):
-        values: list[Any] = []
-        for k in range(2):
-            interval = _interval(draws[:, t, k], np.repeat(weights, _THETA_DRAWS), mean[t, k])
-            values += [float(mean[t, k]), interval, tuned[:, t, k]]
-        links.append(Link(levels[t], levels[t + 1], weights, *values))
-    return links
+    levels = model.levels_
+    every = []
+    for mixture in model._mixtures:
+        weights, rng = mixture.weights, np.random.RandomState(0)
+        fits = [member.fit for member in mixture.members]
+        tuned = np.stack([_slopes(fit.prior, _sample(fit.posterior.points.x)) for fit in fits])
+        draws = np.concatenate([_draw_slopes(fit, model.prior == "weak", rng) for fit in fits])
+        links = []
+        for t in range(len(levels) - 1):
+            values: list[Any] = []
+            for k in range(2):
+                mean = float(weights @ tuned[:, t, k])
+                interval = _interval(draws[:, t, k], np.repeat(weights, _THETA_DRAWS), mean)
+                values += [mean, interval, tuned[:, t, k]]
+            links.append(Link(levels[t], levels[t + 1], weights, *values))
+        every.append(links)
+    return every
 
 
 def _sample(x: Array) -> Array:
     """At most `_ROWS` of the rows, evenly spread over them."""
-    if len(x) <= _ROWS:
-        return x
-    return np.ascontiguousarray(x[np.linspace(0, len(x) - 1, _ROWS).astype(int)])
+    if len(x) > _ROWS:
+        x = x[np.linspace(0, len(x) - 1, _ROWS).astype(int)]
+    return np.ascontiguousarray(x)
 
 
 def _slopes(prior: Prior, x: Array) -> Array:
@@ -204,7 +190,7 @@ def level_contributions(model: MultiFidelityClassifier, x: Array | None = None) 
     for row, mixture in zip(shares, model._mixtures, strict=True):
         for member in mixture.members:
             posterior = member.fit.posterior
-            at = _sample(posterior.points.x if x is None else _features(member, x))
+            at = _sample(posterior.points.x if x is None else member.features(x))
             new = Points(at, np.full(len(at), top, dtype=np.intp))
             before = prior = float(posterior.prior.diagonal(new).mean())
             for t in range(top, -1, -1):
@@ -214,10 +200,6 @@ def level_contributions(model: MultiFidelityClassifier, x: Array | None = None) 
                 before = after
             row[-1] += member.weight * before / prior
     return np.asarray(shares / shares.sum(axis=1, keepdims=True))
-
-
-def _features(member: Member, x: Array) -> Array:
-    return np.ascontiguousarray(member.features(x))
 
 
 class LevelDifference(NamedTuple):
@@ -237,7 +219,8 @@ class _Joint(NamedTuple):
     sd_below: Array
     sd_above: Array
     correlation: Array
-    rho: Array  # between the two levels, under the prior
+    delta_mean: Array
+    delta_variance: Array
 
 
 def level_difference(
@@ -256,7 +239,12 @@ def level_difference(
         rows = x[start : start + size]
         joints = [[_joint(m, rows, lower, upper) for m in mixture.members] for mixture in mixtures]
         probability = _signs_differ(joints[0]) if binary else _classes_differ(joints)
-        mean, sd = _delta(joints[0 if binary else target])
+        weights, means, variances = (
+            np.array([getattr(j, name) for j in joints[0 if binary else target]])
+            for name in ("weight", "delta_mean", "delta_variance")
+        )
+        mean = weights @ means
+        sd = np.sqrt(weights @ (variances + np.square(means - mean)))
         # The latent function of two classes is that of the second one.
         batches.append((probability, -mean if binary and target == 0 else mean, sd))
     return LevelDifference(*(np.concatenate(b) for b in zip(*batches, strict=True)))
@@ -264,30 +252,21 @@ def level_difference(
 
 def _joint(member: Member, x: Array, lower: int, upper: int) -> _Joint:
     posterior, tiny, limit = member.fit.posterior, np.finfo(float).tiny, 1.0 - 1e-12
-    x = _features(member, x)
+    x = np.ascontiguousarray(member.features(x))
     pair = posterior.pair(x, lower, upper)
     below, above = (np.sqrt(np.maximum(v, tiny)) for v in (pair.var_below, pair.var_above))
     correlation = np.clip(pair.covariance / (below * above), -limit, limit)
     (own, _), shared = prior_pair(posterior.prior, x, lower, upper)
     rho = shared / np.maximum(own, tiny)
-    return _Joint(member.weight, pair.below, pair.above, below, above, correlation, rho)
-
-
-def _delta(joints: list[_Joint]) -> tuple[Array, Array]:
-    """Mean and standard deviation of f_upper - rho f_lower, over structures."""
-    means, variances = [], []
-    for j in joints:
-        scaled = j.rho * j.sd_below
-        means.append(j.above - j.rho * j.below)
-        variances.append(j.sd_above**2 + scaled**2 - 2.0 * j.correlation * scaled * j.sd_above)
-    weights = np.array([j.weight for j in joints])
-    mean = weights @ np.stack(means)
-    return mean, np.sqrt(weights @ (np.maximum(variances, 0.0) + np.square(means - mean)))
+    scaled = rho * below
+    variance = above**2 + scaled**2 - 2.0 * correlation * scaled * above
+    moments = pair.above - rho * pair.below, np.maximum(variance, 0.0)
+    return _Joint(member.weight, pair.below, pair.above, below, above, correlation, *moments)
 
 
 def _signs_differ(joints: list[_Joint]) -> Array:
     """Probability that the latent values have different signs, over structures."""
-    total = np.zeros(len(joints[0].rho))
+    total: Any = 0.0
     for j in joints:
         a, b = j.below / j.sd_below, j.above / j.sd_above
         total += j.weight * (ndtr(a) + ndtr(b) - 2.0 * _both_positive(a, b, j.correlation))
@@ -304,7 +283,7 @@ def _both_positive(a: Array, b: Array, correlation: Array) -> Array:
 
 def _classes_differ(joints: list[list[_Joint]]) -> Array:
     """Probability that the largest latent values of the two levels are of different classes."""
-    n_classes, n = len(joints), len(joints[0][0].rho)
+    n_classes, n = len(joints), len(joints[0][0].below)
     uniform = qmc.Sobol(3 * n_classes, scramble=True, seed=0).random(_CLASS_DRAWS)
     lower, upper = (np.empty((n_classes, n, _CLASS_DRAWS)) for _ in range(2))
     for k, members in enumerate(joints):

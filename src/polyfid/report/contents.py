@@ -14,10 +14,10 @@ import numpy as np
 from polyfid._version import __version__
 from polyfid.atomic import replacing
 from polyfid.evaluation import Evaluation
-from polyfid.report import comparison, maps
-from polyfid.report.charts import CLASS_COLOURS, bars_chart, page_style, shares_chart
+from polyfid.report import sections
+from polyfid.report.charts import bars_chart, page_style
 from polyfid.report.fitted_table import FittedTable, surprising_rows, uncertain_rows
-from polyfid.report.page import Cell, Head, Table, clean, shorten_all, to_html
+from polyfid.report.page import clean, shorten_all, to_html
 from polyfid.tables import LabelledTable, TableModel
 
 MOST_BARS = 12  # features whose relevance is drawn
@@ -101,21 +101,21 @@ def render(
         contents["settings"].append(("seed", str(seed)))
     names = shorten_all(fitted.relevance, 120)
     with page_style():
-        contents["data"] = _data(table)
+        contents["data"] = sections.data(table)
         relevance = list(zip(names, fitted.relevance.values(), strict=True))
         contents["features"] = {
             "relevance": bars_chart(dict(relevance[:MOST_BARS]), "Relevance of the features"),
             "omitted": max(len(names) - MOST_BARS, 0),
-            "maps": maps.feasibility(fitted),
+            "maps": sections.feasibility(fitted),
         }
         contents["rows"] = uncertain_rows(fitted)
         if len(table.levels) > 1:
-            contents["trust"] = maps.trust(fitted)
+            contents["trust"] = sections.trust(fitted)
         if evaluation is not None:
             contents["title"] = clean(title or "Do the cheaper labels help?")
-            contents["verdict"] = comparison.verdict(evaluation)
-            contents["comparison"] = comparison.comparison(evaluation)
-            contents["calibration"] = comparison.calibration(evaluation)
+            contents["verdict"] = sections.verdict(evaluation)
+            contents["comparison"] = sections.comparison(evaluation)
+            contents["calibration"] = sections.calibration(evaluation)
             contents["rows"] |= surprising_rows(evaluation, fitted)
     return to_html(contents)
 
@@ -126,36 +126,3 @@ def write_report(path: str | os.PathLike[str], **arguments: Any) -> Path:
     with replacing(path) as file:
         file.write(render(**arguments).encode("utf-8"))
     return Path(path)
-
-
-def _data(table: LabelledTable) -> dict[str, Any]:
-    """How many labels of each class there are at each level."""
-    by_class = table.counts()
-    classes, counts = list(by_class.columns), by_class.to_numpy()
-    levels, n_features = shorten_all(table.levels, 30), table.features.shape[1]
-    shares = None
-    if len(classes) <= len(CLASS_COLOURS):
-        names = shorten_all(table.levels, 120), shorten_all(classes, 120)
-        shares = shares_chart(*names, counts, "Shares of the classes at each level")
-    return {
-        "lead": f"{_count(len(table.label), 'label')} at {_count(len(levels), 'level')} "
-        f"({', '.join(levels)}), {_count(n_features, 'feature')}.",
-        "facts": [
-            (f"{counts.sum():,}", "labels in all"),
-            (f"{counts[-1].sum():,}", f"of them trusted (level “{levels[-1]}”)"),
-            (f"{len(classes)}", "classes"),
-            tuple(_count(n_features, "feature").split()),
-        ],
-        "levels": Table(
-            [Head("Level"), Head("Labels"), *map(Head, shorten_all(classes, 30))],
-            [
-                [Cell(level), *(Cell(f"{n:,}", float(n)) for n in (row.sum(), *row))]
-                for level, row in zip(levels, counts, strict=True)
-            ],
-        ),
-        "shares": shares,
-    }
-
-
-def _count(n: int, what: str) -> str:
-    return f"{n:,} {what}{'s' * (n != 1)}"

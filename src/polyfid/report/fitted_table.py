@@ -104,8 +104,7 @@ def uncertain_rows(fitted: FittedTable) -> dict[str, Any]:
 def surprising_rows(evaluation: Evaluation, fitted: FittedTable) -> dict[str, Any]:
     """Trusted rows to whose label the model, fitted without it, gave the least probability."""
     proba = evaluation.out_of_fold[METHODS[0]]
-    code = [evaluation.classes.index(label) for label in evaluation.labels.tolist()]
-    given = proba[np.arange(len(proba)), code]
+    given = proba[np.arange(len(proba)), evaluation.codes]
     wrong = np.flatnonzero(given < proba.max(axis=1))
     order = wrong[np.argsort(given[wrong], kind="stable")][:MOST_ROWS]
     if not len(order):
