@@ -52,17 +52,13 @@ def make_cokriging(
 
     Parameters
     ----------
-    n_low : int
-        Rows of each level but the most trusted one.
-    n_high : int
-        Rows of the most trusted level.
+    n_low, n_high : int
+        Rows of each level but the most trusted one, and rows of that one.
     n_features : int
-        Number of features.
     noise : float
         Share of points, up to 0.5, where the signs of the least and the most trusted latent
         function differ.
     levels : int
-        Number of levels.
     n_test : int
         Further rows, labelled at the most trusted level.
     length_scale : float or one per level, optional
@@ -88,11 +84,9 @@ def make_cokriging(
     Notes
     -----
     A process is a sum of `WAVES` cosine waves of random frequency, phase and amplitude (Rahimi and
-    Recht, "Random features for large-scale kernel machines", 2007). Mean and covariance are those
-    of the Gaussian process; joint distributions approach it as the number of waves grows.
-
-    ρ is negative where even independent functions agree too often. With an even number of steps
-    between levels that does not help, and a warning gives the share that was reached.
+    Recht, "Random features for large-scale kernel machines", 2007). ρ is negative where even
+    independent functions agree too often. With an even number of steps between levels that does
+    not help, and a warning gives the share that was reached.
 
     Examples
     --------
@@ -101,10 +95,9 @@ def make_cokriging(
     >>> made.data.shape, made.latent.shape, round(made.noise, 1)
     ((2100, 5), (2100, 2), 0.3)
     """
-    for name, number in {"n_low": n_low, "n_high": n_high, "n_test": n_test}.items():
-        check_scalar(number, name, Integral, min_val=0)
-    for name, number in {"n_features": n_features, "levels": levels}.items():
-        check_scalar(number, name, Integral, min_val=1)
+    sizes = {"n_low": n_low, "n_high": n_high, "n_test": n_test}
+    for name, number in (sizes | {"n_features": n_features, "levels": levels}).items():
+        check_scalar(number, name, Integral, min_val=0 if name in sizes else 1)
     check_scalar(noise, "noise", Real, min_val=0.0, max_val=0.5)
     if labels not in ("sign", "sigmoid"):
         raise ValueError(f'labels must be "sign" or "sigmoid", got {labels!r}')
@@ -230,11 +223,6 @@ def make_welding(seed: int = 0) -> Welding:
     sheets is small. The simulator misjudges the depth in thick sheets, and for one setting in seven
     it does not converge and gives a wrong answer. Needs pandas.
 
-    Parameters
-    ----------
-    seed : int
-        Seed of the random settings.
-
     Returns
     -------
     Welding
@@ -249,33 +237,24 @@ def make_welding(seed: int = 0) -> Welding:
     >>> list(experiment.columns)
     ['id', 'power', 'speed', 'thickness', 'gap', 'label']
     """
-    rng = np.random.RandomState(seed)
-    simulation = _settings(rng, N_SIMULATIONS, "sim")
-    wrong = rng.uniform(size=N_SIMULATIONS) < SIMULATOR_ERROR
-    experiment = _settings(rng, N_EXPERIMENTS, "exp")
-    new = _settings(rng, N_NEW, "new")
-    depth = 1.0 + 0.1 * (simulation.thickness - 2.0)
-    return Welding(
-        simulation.assign(label=_labels(simulation, depth, wrong)),
-        experiment.assign(label=_labels(experiment)),
-        new,
-        _labels(new),
-    )
-
-
-def _settings(rng: np.random.RandomState, n: int, prefix: str) -> pd.DataFrame:
-    """Power in kW, speed in m/min, thickness and gap in mm."""
     import pandas as pd
 
-    return pd.DataFrame(
-        {
-            "id": [f"{prefix}-{i:03d}" for i in range(n)],
-            "power": rng.uniform(1.0, 4.0, n).round(2),
-            "speed": rng.uniform(1.0, 6.0, n).round(2),
-            "thickness": rng.uniform(1.0, 3.0, n).round(2),
-            "gap": rng.uniform(0.0, 0.4, n).round(3),
-        }
-    )
+    rng = np.random.RandomState(seed)
+
+    def settings(n: int, prefix: str) -> pd.DataFrame:
+        """Power in kW, speed in m/min, thickness and gap in mm."""
+        ranges = {"power": (1.0, 4.0), "speed": (1.0, 6.0), "thickness": (1.0, 3.0)}
+        columns = {name: rng.uniform(*ends, n).round(2) for name, ends in ranges.items()}
+        columns["gap"] = rng.uniform(0.0, 0.4, n).round(3)
+        return pd.DataFrame({"id": [f"{prefix}-{i:03d}" for i in range(n)], **columns})
+
+    simulation = settings(N_SIMULATIONS, "sim")
+    wrong = rng.uniform(size=N_SIMULATIONS) < SIMULATOR_ERROR
+    experiment, new = settings(N_EXPERIMENTS, "exp"), settings(N_NEW, "new")
+    depth = 1.0 + 0.1 * (simulation.thickness - 2.0)
+    simulation["label"] = _labels(simulation, depth, wrong)
+    experiment["label"] = _labels(experiment)
+    return Welding(simulation, experiment, new, _labels(new))
 
 
 def _labels(

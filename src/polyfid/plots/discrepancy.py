@@ -107,21 +107,21 @@ class DiscrepancyDisplay(style.Display):
         def difference(rows: Array) -> Array:
             result = level_difference(model, rows, low, up, k)
             # An average over rows is one of variances, not of standard deviations.
-            return np.stack([result.probability, result.delta_mean, result.delta_sd**2], axis=-1)
+            return np.stack([result.probability, result.delta_mean, result.delta_sd**2], axis=1)
 
         scattered = isinstance(features, str) and features == "pca" and "pca" not in table.names
         if scattered:
             values, names = table.principal_components()
-            columns = difference(table.x)
+            columns = difference(table.x).T
         else:
             grid = FeatureGrid.over(model, table, features, others, grid_resolution)
             values, names = grid.values, grid.names
             columns = grid.average(difference)
         display = cls(
             values=values,
-            probability=columns[..., 0],
-            delta_mean=columns[..., 1],
-            delta_sd=np.sqrt(columns[..., 2]),
+            probability=columns[0],
+            delta_mean=columns[1],
+            delta_sd=np.sqrt(columns[2]),
             axis_names=names,
             levels=(model.levels_[low], model.levels_[up]),
             target=model.classes_[k],
@@ -156,8 +156,8 @@ class DiscrepancyDisplay(style.Display):
                     hatched = (self._zero_margin, _MAY_BE_ZERO) if quantity == "mean" else None
                     drawn = values, steps, text, _CONTOURS.get(quantity), hatched
                     entries = style.draw_map(one, self.values, *drawn)
-                names = [*style.label_all(self.axis_names), text]
-                one.set(xlabel=names[0], ylabel=names[1])
+                xlabel, ylabel, *_ = *style.label_all(self.axis_names), text
+                one.set(xlabel=xlabel, ylabel=ylabel)
                 style.small_text(one)
                 style.legend_above(one, entries)
         return self

@@ -109,7 +109,6 @@ class FeasibilityDisplay(style.Display):
         columns = grid.average(
             lambda rows: _probability_and_band(model, table.like_given(rows), k, level)
         )
-        has_band = columns.shape[-1] == 3
         points = None
         if y is not None:
             check_rows("y", np.asarray(y), len(table.x))
@@ -120,9 +119,9 @@ class FeasibilityDisplay(style.Display):
             points = DrawnPoints(table.x[:, grid.index], inside, levels, names)
         display = cls(
             values=grid.values,
-            probability=columns[..., 0],
-            low=columns[..., 1] if has_band else None,
-            high=columns[..., 2] if has_band else None,
+            probability=columns[0],
+            low=columns[1] if len(columns) == 3 else None,
+            high=columns[2] if len(columns) == 3 else None,
             feature_names=grid.names,
             target=model.classes_[k],
             points=points,
@@ -135,9 +134,9 @@ class FeasibilityDisplay(style.Display):
         with matplotlib.rc_context(style.RC):
             self._take_axes(ax, 1, 3.3 if len(self.values) == 2 else 2.6)
             text = f"P({style.label(self.target)})"
-            names = [*style.label_all(self.feature_names), text]
             entries = (self._draw_map if len(self.values) == 2 else self._draw_curve)(text)
-            self.ax_.set(xlabel=names[0], ylabel=names[1])
+            xlabel, ylabel, *_ = *style.label_all(self.feature_names), text
+            self.ax_.set(xlabel=xlabel, ylabel=ylabel)
             style.small_text(self.ax_)
             style.legend_above(self.ax_, entries, whole=ax is None)
         return self

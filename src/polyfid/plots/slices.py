@@ -39,18 +39,17 @@ class FeatureTable:
     def read(cls, model: Any, X: Any, feature_names: Sequence[str] | None = None) -> FeatureTable:
         """X without its fidelity column, with the columns in the order of the model."""
         X = as_table(X)
-        fidelity = None
-        column = getattr(model, "_fidelity_column", None)
+        column, fidelity = getattr(model, "_fidelity_column", None), None
         if column is not None:
             X, fidelity = column.split_if_there(X, model.n_features_in_)
-        is_frame = hasattr(X, "columns")
-        fitted = getattr(model, "feature_names_in_", None)
-        if is_frame and fitted is not None and set(fitted) <= set(X.columns):
-            X = X[list(fitted)]
         if X.shape[0] == 0:
             raise ValueError("X has no rows; pass the rows that the figure is to cover")
+        names = getattr(model, "feature_names_in_", None)
+        is_frame = hasattr(X, "columns")
+        if is_frame:
+            X = X[list(names)] if names is not None and {*names} <= {*X.columns} else X
+            names = X.columns
         x = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=float)
-        names = list(X.columns) if is_frame else fitted
         if names is None:
             names = [f"feature {j}" for j in range(x.shape[1])]
         names = names if feature_names is None else feature_names
@@ -123,9 +122,9 @@ class FeatureGrid:
         return cls(index, tuple(values), tuple(table.names[j] for j in index), background)
 
     def average(self, function: Callable[[Array], Array]) -> Array:
-        """A function of rows, (m, k), at the nodes, averaged over the background: (..., k).
+        """A function of rows, (m, k), at the nodes, averaged over the background: k maps.
 
-        The first axis is that of the second feature, as matplotlib has it.
+        The first axis of a map is that of the second feature, as matplotlib has it.
         """
         nodes = np.stack([g.ravel() for g in np.meshgrid(*self.values)], axis=1)
         total: Any = 0.0
@@ -134,7 +133,7 @@ class FeatureGrid:
             rows[:, self.index] = nodes
             total = total + function(rows)
         shape = [len(v) for v in reversed(self.values)]
-        return np.asarray(total / len(self.background)).reshape(*shape, -1)
+        return np.asarray(total / len(self.background)).T.reshape(-1, *shape)
 
 
 def _background(x: Array, others: Any, all_shown: bool) -> Array:

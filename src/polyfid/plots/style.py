@@ -38,21 +38,17 @@ Z = 1.96
 _LETTER, _HANDLE, _GAP = 0.6, 1.8, 1.2
 _COLORBAR = 0.6  # inches that a colour bar takes
 _SMALL = 7.0
-_TICKS = {
-    "labelsize": _SMALL,
-    "major.width": 0.6,
-    "major.size": 2.5,
-    "color": MUTED,
-    "labelcolor": INK,
-}
+_TICKS: dict[str, Any] = {"labelsize": _SMALL, "major.width": 0.6, "major.size": 2.5}
+_TICKS |= {"color": MUTED, "labelcolor": INK}
 
 #: Sizes and colours, for `matplotlib.rc_context` around all drawing.
 RC: dict[Any, Any] = {
-    "font.size": 8.0,
-    "axes.labelsize": 8.0,
-    "axes.titlesize": 8.0,
+    **dict.fromkeys(("font.size", "axes.labelsize", "axes.titlesize"), 8.0),
+    **dict.fromkeys(("text.color", "axes.labelcolor"), INK),
+    **{f"{axis}tick.{name}": value for axis in "xy" for name, value in _TICKS.items()},
     "axes.linewidth": 0.6,
     "axes.axisbelow": True,
+    "axes.edgecolor": MUTED,
     "legend.fontsize": _SMALL,
     "legend.frameon": False,
     "legend.handlelength": _HANDLE,
@@ -61,10 +57,7 @@ RC: dict[Any, Any] = {
     "legend.borderaxespad": 0.2,
     "hatch.linewidth": 0.5,
     "lines.linewidth": 1.3,
-    "text.color": INK,
-    "axes.labelcolor": INK,
-    "axes.edgecolor": MUTED,
-} | {f"{axis}tick.{name}": value for axis in "xy" for name, value in _TICKS.items()}
+}
 
 
 class Display:
