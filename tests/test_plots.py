@@ -1,6 +1,7 @@
 """Displays: what they compute is right, and they draw whatever a model was fitted to."""
 
 import io
+from functools import cache
 
 import matplotlib
 
@@ -41,9 +42,10 @@ def _close_figures():
     plt.close("all")
 
 
-@pytest.fixture(scope="module")
-def plane():
-    data = two_levels()
+@cache
+def example(n_features=2, n_classes=2):
+    """A model and the rows it was fitted to."""
+    data = two_levels(n_features, n_classes)
     return fitted(*data), *data
 
 
@@ -75,8 +77,7 @@ def legend_of(display):
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("n_features", [1, 2, 6])
 def test_nothing_is_cut_at_the_width_of_a_column(n_features, n_classes):
-    X, y, fidelity = two_levels(n_features, n_classes)
-    model = fitted(X, y, fidelity)
+    model, X, y, fidelity = example(n_features, n_classes)
     displays = [
         trust(model),
         feasibility(model, X, y, fidelity),
@@ -88,9 +89,8 @@ def test_nothing_is_cut_at_the_width_of_a_column(n_features, n_classes):
     for display in displays:
         assert display.figure_.get_figwidth() == 3.4
         assert not texts_cut(display.figure_)
-    n_models = 1 if n_classes == 2 else n_classes
-    assert len(displays[0].links) == n_models
-    assert displays[0].contributions.shape == (n_models, 3)
+    assert displays[0].contributions.shape == (len(displays[0].links), 3)
+    assert len(displays[0].links) == (1 if n_classes == 2 else n_classes)
 
 
 def test_nothing_is_cut_with_averaged_structures_and_three_levels():
@@ -119,24 +119,24 @@ def test_names_from_data_are_shown_as_they_are():
     assert len(legend_of(display)) == 6  # names that begin with _ are not hidden
 
 
-def test_displays_draw_on_axes_that_are_given(plane):
-    model, X, y, fidelity = plane
+def test_displays_draw_on_axes_that_are_given():
+    model, X, y, fidelity = example()
     figure = Figure(figsize=(7, 8), layout="constrained")
     axes = figure.subplots(3, 2).ravel()
     before = plt.get_fignums()
-    first = feasibility(model, X, y, fidelity, ax=axes[0])
-    second = discrepancy(model, X, ax=axes[1:3])
-    third = trust(model, ax=axes[3:6])
-    for display, ax in ((first, axes[0]), (second, axes[1]), (third, axes[3])):
-        assert display.ax_ is ax
-        assert display.figure_ is figure
+    displays = {
+        0: feasibility(model, X, y, fidelity, ax=axes[0]),
+        1: discrepancy(model, X, ax=axes[1:3]),
+        3: trust(model, ax=axes[3:6]),
+    }
+    assert all(one.ax_ is axes[k] and one.figure_ is figure for k, one in displays.items())
     assert plt.get_fignums() == before
-    assert draw(first)
+    assert draw(displays[0])
 
 
-def test_plotting_again_gives_another_figure_and_the_same_picture(plane):
+def test_plotting_again_gives_another_figure_and_the_same_picture():
     settings = dict(matplotlib.rcParams)
-    display = feasibility(*plane)
+    display = feasibility(*example())
     first, picture = display.figure_, draw(display)
     assert display.plot() is display
     assert display.figure_ is not first
@@ -150,24 +150,27 @@ def test_the_map_is_readable_in_grey():
     assert grey[0] > 0.3  # black lines stand out
 
 
-def test_feasibility_is_the_probability_of_the_model_at_the_grid(plane):
-    model, X, y, fidelity = plane
-    display = feasibility(model, X, y, fidelity, grid_resolution=12)
-    x0, x1 = display.values
-    assert display.probability.shape == (12, 12)
-    assert x0[0] < X[:, 0].min() < X[:, 0].max() < x0[-1]
-    point = [[x0[3], x1[7]]]
-    assert display.probability[7, 3] == pytest.approx(model.predict_proba(point)[0, 1])
-    (mean,), (variance,) = model.latent_mean_and_variance(point)
-    ends = [1 / (1 + np.exp(-(mean + z * np.sqrt(variance)))) for z in (-1.96, 1.96)]
-    assert [display.low[7, 3], display.high[7, 3]] == pytest.approx(ends)
-    lower = feasibility(model, X, level="crowd", grid_resolution=12)
+@pytest.mark.parametrize(("n_features", "n_classes"), [(1, 2), (1, 3), (2, 2), (2, 3)])
+def test_feasibility_is_the_probability_of_the_model_at_the_grid(n_features, n_classes):
+    model, X, y, fidelity = example(n_features, n_classes)
+    display = feasibility(model, X, y, fidelity, target=1, grid_resolution=None)
+    assert display.probability.shape == ((200,) if n_features == 1 else (80, 80))
+    assert display.values[0][0] < X[:, 0].min() < X[:, 0].max() < display.values[0][-1]
+    point, node = [[values[4 + j] for j, values in enumerate(display.values)]], (5, 4)[-n_features:]
+    assert display.probability[node] == pytest.approx(model.predict_proba(point)[0, 1])
+    assert (display.low <= display.probability).all()
+    assert (display.probability <= display.high).all()
+    if n_classes == 2:
+        (mean,), (variance,) = model.latent_mean_and_variance(point)
+        ends = [1 / (1 + np.exp(-(mean + z * np.sqrt(variance)))) for z in (-1.96, 1.96)]
+        assert [display.low[node], display.high[node]] == pytest.approx(ends)
+    lower = feasibility(model, X, level="crowd", target=1, grid_resolution=None)
     expected = model.predict_proba(point, fidelity="crowd")[0, 1]
-    assert lower.probability[7, 3] == pytest.approx(expected)
+    assert lower.probability[node] == pytest.approx(expected)
 
 
-def test_maps_of_the_first_of_two_classes_are_complements(plane):
-    model, X, *_ = plane
+def test_maps_of_the_first_of_two_classes_are_complements():
+    model, X, *_ = example()
     no, yes = (feasibility(model, X, target=k) for k in (0, 1))
     np.testing.assert_allclose(no.probability, 1 - yes.probability)
     np.testing.assert_allclose(no.low, 1 - yes.high)
@@ -177,25 +180,9 @@ def test_maps_of_the_first_of_two_classes_are_complements(plane):
     np.testing.assert_allclose(no.probability, yes.probability)
 
 
-@pytest.mark.parametrize(("n_features", "n_classes"), [(1, 2), (1, 3), (2, 3)])
-def test_the_probability_is_within_its_band(n_features, n_classes):
-    X, y, fidelity = two_levels(n_features, n_classes)
-    model = fitted(X, y, fidelity)
-    display = feasibility(model, X, y, fidelity, target=1, grid_resolution=None)
-    assert (display.low <= display.probability).all()
-    assert (display.probability <= display.high).all()
-    point = [[values[4] for values in display.values]]
-    expected = model.predict_proba(point)[0, 1]
-    assert display.probability[(4,) * n_features] == pytest.approx(expected)
-    if n_features == 1:
-        assert display.probability.shape == (200,)
-        assert display.ax_.get_ylabel() == "P(1)"
-
-
 @pytest.mark.parametrize("others", ["median", "average", np.linspace(-1, 1, 8)])
 def test_other_features_are_fixed_or_averaged(others):
-    X, y, fidelity = two_levels(n_features=8)
-    model = fitted(X, y, fidelity)
+    model, X, *_ = example(8)
     display = feasibility(model, X, features=(0, 7), others=others)
     sample = np.random.RandomState(0).permutation(len(X))[:40]
     rows = {"median": np.median(X, axis=0)[None], "average": X[sample]}.get(str(others), [others])
@@ -205,9 +192,9 @@ def test_other_features_are_fixed_or_averaged(others):
     assert display.probability[4, 2] == pytest.approx(expected)
 
 
-def test_feasibility_marks_points_by_level_and_class(plane):
-    y, fidelity = plane[2:]
-    display = feasibility(*plane)
+def test_feasibility_marks_points_by_level_and_class():
+    y, fidelity = example()[2:]
+    display = feasibility(*example())
     marks = {
         (line.get_marker(), line.get_markerfacecolor()): len(line.get_xdata())
         for line in display.ax_.lines
@@ -226,8 +213,8 @@ def test_of_many_points_a_sample_is_drawn_and_the_legend_says_so():
     assert f"crowd ({MOST_POINTS} of {MOST_POINTS + 50})" in legend
 
 
-def test_other_classifiers_have_no_band_and_get_the_rows_as_they_came(plane):
-    _, X, y, _ = plane
+def test_other_classifiers_have_no_band_and_get_the_rows_as_they_came():
+    _, X, y, _ = example()
     display = feasibility(LogisticRegression().fit(X, y), X, y)
     assert display.low is None
     assert draw(display)
@@ -237,8 +224,8 @@ def test_other_classifiers_have_no_band_and_get_the_rows_as_they_came(plane):
     assert display.feature_names == ("first", "second")
 
 
-def test_maps_without_boundary_and_constant_features_are_drawn(plane):
-    model, X, *_ = plane
+def test_maps_without_boundary_and_constant_features_are_drawn():
+    model, X, *_ = example()
     display = feasibility(model, X * 0.05 + 1.5)
     assert display.probability.min() > 0.5
     assert draw(display)
@@ -270,32 +257,27 @@ def test_the_fidelity_column_is_no_feature():
     assert display.points.level.tolist() == code.astype(int).tolist()
 
 
-def test_levels_differ_where_the_crowd_is_wrong(plane):
-    model, X, *_ = plane
+def test_levels_differ_where_the_crowd_is_wrong():
+    model, X, *_ = example()
     display = discrepancy(model, X, grid_resolution=25)
     x0, x1 = np.meshgrid(*display.values)
     clear = np.abs(x0) > 1
     assert 1.0 >= display.probability[clear & (x1 > 1)].mean() > 0.7
     assert 0.0 <= display.probability[clear & (x1 < -1)].mean() < 0.3
+    display = discrepancy(model, X, features=1, show=("mean", "sd"), grid_resolution=None)
+    assert display.probability.shape == (200,)
+    assert [ax.get_ylabel() for ax in display.axes_] == ["mean of delta (1)", "sd of delta (1)"]
+    assert len(display.plot(show="sd").axes_) == 1
 
 
 def test_principal_components_show_the_rows_themselves():
-    X, y, fidelity = two_levels(n_features=8)
-    model = fitted(X, y, fidelity)
+    model, X, *_ = example(8)
     display = discrepancy(model, X, features="pca")
     assert display.scattered
     assert np.corrcoef(*display.values)[0, 1] == pytest.approx(0.0, abs=1e-9)
     assert display.axis_names[0].startswith("component 1 (")
     expected = level_difference(model, X, 0, 1, 1).probability
     np.testing.assert_allclose(display.probability, expected)
-
-
-def test_discrepancy_along_one_feature_shows_the_quantities_asked_for(plane):
-    model, X, *_ = plane
-    display = discrepancy(model, X, features=1, show=("mean", "sd"), grid_resolution=None)
-    assert display.probability.shape == (200,)
-    assert [ax.get_ylabel() for ax in display.axes_] == ["mean of delta (1)", "sd of delta (1)"]
-    assert len(display.plot(show="sd").axes_) == 1
 
 
 BOTH = (feasibility, discrepancy)
@@ -322,10 +304,11 @@ BOTH = (feasibility, discrepancy)
         ([trust], {"ax": 3}, "list of 3"),
     ],
 )
-def test_arguments_that_make_no_sense(plane, displays, arguments, message):
+def test_arguments_that_make_no_sense(displays, arguments, message):
+    model, X, *_ = example()
     for display in displays:
         with pytest.raises(ValueError, match=message):
-            display(plane[0], **({"X": plane[1]} | arguments))
+            display(model, **({"X": X} | arguments))
 
 
 @pytest.mark.parametrize("display", [feasibility, discrepancy, trust])
