@@ -71,10 +71,11 @@ def test_calibration_error_is_the_gap_of_over_confidence():
 
 def test_every_bootstrap_sample_has_every_class():
     code = np.repeat([0, 1, 2], [2, 30, 5])
-    proba = {"any": np.random.default_rng(0).dirichlet(np.ones(3), 37)}
-    samples = bootstrap(proba, code, np.ones(37), 200, np.random.RandomState(0))["any"]
-    assert np.isfinite(samples).all()  # without rows of a class there is no ROC AUC
-    assert len(np.unique(samples[:, 1])) > 100
+    same = dict.fromkeys("ab", np.random.default_rng(0).dirichlet(np.ones(3), 37))
+    samples = bootstrap(same, code, np.ones(37), 200, np.random.RandomState(0))
+    assert np.isfinite(samples["a"]).all()  # without rows of a class there is no ROC AUC
+    assert len(np.unique(samples["a"][:, 1])) > 100
+    np.testing.assert_array_equal(samples["a"], samples["b"])  # differences are paired
     assert Estimate.of(0.1, np.linspace(0.2, 0.3, 50)).low == 0.1  # intervals hold their value
 
 
@@ -101,7 +102,6 @@ def test_rows_are_predicted_by_models_and_encoders_fitted_without_them(helped, e
 def test_shown_scores_belong_to_the_probabilities(helped):
     assert list(helped.scores) == list(METHODS)
     for method, scores in helped.scores.items():
-        assert list(scores) == list(SCORES)
         p = helped.out_of_fold[method]
         assert scores["log_loss"].value == pytest.approx(log_loss(helped.labels, p))
         assert scores["roc_auc"].value == pytest.approx(roc_auc_score(helped.labels, p[:, 1]))
@@ -110,9 +110,6 @@ def test_shown_scores_belong_to_the_probabilities(helped):
             ours, other = helped.scores["polyfid"][name], helped.scores[method][name]
             assert difference.value == pytest.approx(ours.value - other.value)
             assert difference.low <= difference.value <= difference.high
-    same = dict.fromkeys("ab", helped.out_of_fold["polyfid"])  # pairs get the same samples
-    samples = bootstrap(same, np.repeat([0, 1], 20), np.ones(40), 50, np.random.RandomState(0))
-    np.testing.assert_array_equal(samples["a"], samples["b"])
 
 
 def test_the_seed_decides_the_figures_whatever_the_number_of_processes(helped):
@@ -123,26 +120,22 @@ def test_the_seed_decides_the_figures_whatever_the_number_of_processes(helped):
 
 def test_rows_of_weight_zero_are_left_out():
     X, y, fidelity = two_levels()
-    weight = np.ones(len(y))
-    weight[[3, 70]] = 0.0
-    kept = weight > 0
-    weighted = evaluate(X, y, fidelity, model=MODEL, sample_weight=weight)
+    kept = np.isin(np.arange(len(y)), [3, 70], invert=True)
+    weighted = evaluate(X, y, fidelity, model=MODEL, sample_weight=kept.astype(float))
     without = evaluate(X[kept], y[kept], fidelity[kept], model=MODEL)
     assert 70 not in weighted.rows
-    for method in METHODS:
-        for name in SCORES:
-            one, other = (e.scores[method][name].value for e in (weighted, without))
-            assert one == pytest.approx(other, abs=1e-6)
+    for method, expected in without.out_of_fold.items():
+        np.testing.assert_allclose(weighted.out_of_fold[method], expected, atol=1e-6)
 
 
 def test_data_frames_and_text_labels():
     X, y, fidelity = two_levels()
+    labels = np.where(y, "far", "near")
     frame = pd.DataFrame(X, columns=["width", "height"], index=np.arange(len(y))[::-1])
-    labels = pd.Series(np.where(y, "far", "near"))
     levels = pd.Series(pd.Categorical(fidelity, ["crowd", "gold"], ordered=True))
-    result = evaluate(frame, labels, levels, model=MODEL)
+    result = evaluate(frame, pd.Series(labels), levels, model=MODEL)
     assert result.classes == ("far", "near")
-    plain = evaluate(X, np.where(y, "far", "near"), fidelity, model=MODEL)
+    plain = evaluate(X, labels, fidelity, model=MODEL)
     np.testing.assert_array_equal(result.out_of_fold["pooled"], plain.out_of_fold["pooled"])
 
 
@@ -241,21 +234,9 @@ def test_few_rows_are_called_few(helped):
     assert helped.notes[0].startswith("small sample: 40 trusted rows")
 
 
-def test_text(helped):
-    assert helped.sentence.startswith("The cheaper labels (crowd) help: log-loss ")
-    text = str(helped)
-    assert " ".join(text.split()).startswith(helped.sentence)
-    for words in (*METHODS, "ROC AUC", "log-loss", "Brier score", "calibration", "polyfid minus"):
-        assert words in text
-    assert max(map(len, text.splitlines())) <= 80
-
-
 def test_as_json(helped):
     odd = replace(helped, classes=(np.int64(0), np.datetime64("2020-01-01")))
-    read = json.loads(json.dumps(odd.to_dict(), allow_nan=False))
-    assert read["verdict"] == "help"
-    assert read["classes"] == [0, "2020-01-01"]
-    assert len(read["out_of_fold"]["probabilities"]["stacked"]) == 40
+    assert json.loads(json.dumps(odd.to_dict(), allow_nan=False))["classes"] == [0, "2020-01-01"]
     assert "out_of_fold" not in helped.to_dict(out_of_fold=False)
 
 
@@ -297,10 +278,8 @@ def test_arguments_that_make_no_sense(arguments, message):
 def test_folds_are_capped_by_the_rarest_class():
     X, y, fidelity = two_levels(n_trusted=30)
     y[fidelity == "gold"] = [1] * 3 + [0] * 27
-    assert (
-        "3 folds instead of 5, as a class has 3 trusted rows"
-        in evaluate(X, y, fidelity, model=MODEL).notes
-    )
+    notes = evaluate(X, y, fidelity, model=MODEL).notes
+    assert "3 folds instead of 5, as a class has 3 trusted rows" in notes
 
 
 def test_a_failing_fit_says_where():

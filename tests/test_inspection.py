@@ -37,9 +37,6 @@ def three():
     return fitted(X, y, fidelity), X
 
 
-# ------------------------------------------------------------------- differences
-
-
 @pytest.mark.parametrize(
     ("name", "tolerance"), [("plane", 0.015), ("averaged", 0.015), ("three", 0.03)]
 )
@@ -87,9 +84,6 @@ def test_probability_that_both_are_positive(r):
     np.testing.assert_allclose(_both_positive(a, b, np.full(5, r)), expected, atol=0.005)
 
 
-# ----------------------------------------------------------- links, contributions
-
-
 def test_links_without_tuning_are_the_values_given(plane):
     ((link,),) = level_links(plane[0])
     assert link.rho == pytest.approx(0.5)
@@ -97,28 +91,17 @@ def test_links_without_tuning_are_the_values_given(plane):
     assert link.correlation == pytest.approx(0.5 * 9 / np.sqrt(9 * (0.25 * 9 + 9)))
 
 
-def test_tuned_links_come_with_intervals():
-    model = fitted(*two_levels(), kernel=1.0 * RBF(), optimizer="lbfgs", random_state=0)
+@pytest.mark.parametrize(("n_features", "ard"), [(2, False), (18, True)])
+def test_tuned_links_come_with_intervals(n_features, ard):
+    how = {"kernel": 1.0 * RBF(ard=ard), "optimizer": "lbfgs", "n_restarts": 0, "max_iter": 20}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that 20 steps are few
+        model = fitted(*two_levels(n_features), **how)
     ((link,),) = level_links(model)
     assert link.rho == pytest.approx(model.rho_[0])
     assert link.rho_interval[0] < link.rho < link.rho_interval[1]
     low, high = link.correlation_interval
     assert -1 <= low <= link.correlation <= high <= 1
-
-
-def test_many_length_scales_are_no_reason_to_leave_intervals_out():
-    rng = np.random.RandomState(0)
-    x = rng.normal(size=(60, 18))
-    level = np.repeat(["low", "high"], 30)
-    y = x[:, 0] + np.where(level == "low", 0.5, 0.1) * rng.normal(size=60) > 0
-    model = MultiFidelityClassifier(
-        1.0 * RBF(ard=True), levels=["low", "high"], n_restarts=0, max_iter=20
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that 20 steps are few
-        model.fit(x, y, fidelity=level)
-    ((link,),) = level_links(model)
-    assert link.rho_interval[0] < link.rho < link.rho_interval[1]
 
 
 def test_links_of_structures_are_averaged_by_weight(averaged):
