@@ -12,20 +12,17 @@ def test_made_rows():
     assert made.data.shape == (70, 3)
     assert made.fidelity.tolist() == [0] * 30 + [1] * 30 + [2] * 10
     assert made.latent.shape == (70, 3)
-    own = made.latent[np.arange(70), made.fidelity]
-    np.testing.assert_array_equal(made.target, (own > 0).astype(int))
+    np.testing.assert_array_equal(made.target, made.latent[np.arange(70), made.fidelity] > 0)
     assert made.test_data.shape == (7, 3)
     np.testing.assert_array_equal(made.test_target, made.test_latent[:, -1] > 0)
     assert 0 < made.data.min() < made.data.max() < 1
     np.testing.assert_allclose(made.length_scale, 0.12 * 3**0.6)
     np.testing.assert_array_equal(made.scale, [4.0, 4.0, 4.0])
-    assert "test_data" not in make_cokriging(30, 10)
-    # One level.
-    made = make_cokriging(30, 10, levels=1, random_state=0)
-    assert made.data.shape == (10, 2)
-    assert made.latent.shape == (10, 1)
-    assert np.isnan(made.rho)
-    assert made.noise == 0.0
+    one_level = make_cokriging(30, 10, levels=1, random_state=0)
+    assert "test_data" not in one_level
+    assert one_level.latent.shape == (10, 1)
+    assert np.isnan(one_level.rho)
+    assert one_level.noise == 0.0
 
 
 def test_made_rows_repeat_and_do_not_change_the_functions():

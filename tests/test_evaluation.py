@@ -36,9 +36,6 @@ def helped():
     return evaluate(*MANY, model=MODEL)
 
 
-# Scores
-
-
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_scores_are_those_of_scikit_learn(n_classes):
     rng = np.random.default_rng(1)
@@ -77,9 +74,6 @@ def test_every_bootstrap_sample_has_every_class():
     assert len(np.unique(samples["a"][:, 1])) > 100
     np.testing.assert_array_equal(samples["a"], samples["b"])  # differences are paired
     assert Estimate.of(0.1, np.linspace(0.2, 0.3, 50)).low == 0.1  # intervals hold their value
-
-
-# Out-of-fold predictions
 
 
 @pytest.mark.parametrize("encoder", [None, StandardScaler()])
@@ -198,9 +192,6 @@ def test_warnings_of_fits_become_notes():
     assert early[0].startswith(("polyfid, ", "all methods, "))
 
 
-# The verdict
-
-
 NONE = (0.01, -0.1, 0.1)
 GOOD, BAD = (0.1, 0.05, 0.2), (-0.1, -0.2, -0.05)
 
@@ -240,39 +231,28 @@ def test_as_json(helped):
     assert "out_of_fold" not in helped.to_dict(out_of_fold=False)
 
 
-# What cannot be evaluated
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda X, y, f: (X, y, np.ones(len(y))), "one level only.*cross_val_score"),
-        (lambda X, y, f: (X[:60], y[:60], f[:60]), "trusted rows \\(level 'gold'\\) are none"),
-        (lambda X, y, f: (X, np.where(f == "gold", 1, y), f), "are 24 of class 1, and"),
-        (lambda X, y, f: (X, np.r_[y[:60], 2, [0, 1] * 11, 0], f), "1 of class 2, and"),
-        (lambda X, y, f: (X, y[1:], f), "y has 83 entries and X has 84 rows"),
-        (lambda X, y, f: (X, y, None), "fidelity is None"),
+        (lambda X, y, f: {"fidelity": np.ones(len(y))}, "one level only.*cross_val_score"),
+        (lambda X, y, f: {"X": X[:60], "y": y[:60], "fidelity": f[:60]}, "'gold'\\) are none"),
+        (lambda X, y, f: {"y": np.where(f == "gold", 1, y)}, "are 24 of class 1, and"),
+        (lambda X, y, f: {"y": np.r_[y[:60], 2, [0, 1] * 11, 0]}, "1 of class 2, and"),
+        (lambda X, y, f: {"y": y[1:]}, "y has 83 entries and X has 84 rows"),
+        (lambda *_: {"fidelity": None}, "fidelity is None"),
+        (lambda *_: {"n_splits": 1}, "n_splits == 1, must be >= 2"),
+        (lambda *_: {"n_bootstrap": 0}, "n_bootstrap == 0, must be >= 10"),
+        (lambda *_: {"model": object()}, "model must be a MultiFidelityClassifier"),
+        (lambda *_: {"model": MultiFidelityClassifier(fidelity_feature=0)}, "fidelity_feature=0"),
+        (lambda *_: {"model": MultiFidelityClassifier(label_noise="annotator")}, "annotator"),
+        (lambda *_: {"levels": ["gold"]}, "unknown level"),
     ],
 )
-def test_data_that_cannot_be_evaluated(change, message):
+def test_what_cannot_be_evaluated(change, message):
+    X, y, fidelity = two_levels()
+    given = {"X": X, "y": y, "fidelity": fidelity, "model": MODEL}
     with pytest.raises(ValueError, match=message):
-        evaluate(*change(*two_levels()), model=MODEL)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"n_splits": 1}, "n_splits == 1, must be >= 2"),
-        ({"n_bootstrap": 0}, "n_bootstrap == 0, must be >= 10"),
-        ({"model": object()}, "model must be a MultiFidelityClassifier"),
-        ({"model": MultiFidelityClassifier(fidelity_feature=0)}, "fidelity_feature=0"),
-        ({"model": MultiFidelityClassifier(label_noise="annotator")}, "annotator"),
-        ({"levels": ["gold"]}, "unknown level"),
-    ],
-)
-def test_arguments_that_make_no_sense(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        evaluate(*two_levels(), **arguments)
+        evaluate(**(given | change(X, y, fidelity)))
 
 
 def test_folds_are_capped_by_the_rarest_class():

@@ -8,7 +8,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from two_levels import fitted, two_levels
 
-from polyfid import MultiFidelityClassifier, stack_levels
+from polyfid import MultiFidelityClassifier
 from polyfid.inspection import (
     _both_positive,
     feature_relevance,
@@ -64,12 +64,10 @@ def test_delta_has_the_joint_moments_of_the_model(plane):
 
 
 def test_delta_between_levels_that_are_not_neighbours():
-    X = np.random.default_rng(0).uniform(-1, 1, (60, 2))
-    y = X[:, 0] > 0
-    parts = {name: (X[k::3], y[k::3]) for k, name in enumerate(["bots", "crowd", "gold"])}
-    X, y, fidelity = stack_levels(parts)
-    model = MultiFidelityClassifier(4.0 * RBF(), rho=[0.5, 0.8], optimizer=None)
-    model.fit(X, y, fidelity=fidelity)
+    X, y, _ = two_levels()
+    names = ["bots", "crowd", "gold"]
+    model = MultiFidelityClassifier(4.0 * RBF(), rho=[0.5, 0.8], levels=names, optimizer=None)
+    model.fit(X, y, fidelity=np.resize(names, len(y)))
     bots, gold = (model.latent_mean_and_variance(X[:5], name)[0] for name in ("bots", "gold"))
     difference = level_difference(model, X[:5], 0, 2, 1)
     np.testing.assert_allclose(difference.delta_mean, gold - 0.4 * bots)

@@ -208,8 +208,7 @@ def test_feasibility_marks_points_by_level_and_class():
 
 def test_of_many_points_a_sample_is_drawn_and_the_legend_says_so():
     X, y, fidelity = two_levels(n=(MOST_POINTS + 50, 10))
-    model = fitted(X[-60:], y[-60:], fidelity[-60:])
-    legend = legend_of(feasibility(model, X, y, fidelity))
+    legend = legend_of(feasibility(example()[0], X, y, fidelity))
     assert f"crowd ({MOST_POINTS} of {MOST_POINTS + 50})" in legend
 
 
@@ -235,15 +234,14 @@ def test_maps_without_boundary_and_constant_features_are_drawn():
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])
 def test_data_frames_bring_names_and_any_order(make):
-    X, y, fidelity = two_levels()
+    plain, X, y, fidelity = example()
     frame = make({"width": X[:, 0], "height": X[:, 1]})
     model = fitted(frame, y, fidelity)
     other = make({"height": X[:, 1], "width": X[:, 0]})
     display = feasibility(model, other, features=("height", "width"))
     assert display.ax_.get_xlabel() == "height"
     point = [[display.values[1][1], display.values[0][3]]]
-    expected = fitted(X, y, fidelity).predict_proba(point)[0, 1]
-    assert display.probability[1, 3] == pytest.approx(expected)
+    assert display.probability[1, 3] == pytest.approx(plain.predict_proba(point)[0, 1])
     assert discrepancy(model, frame).axis_names == ("width", "height")
 
 
