@@ -65,13 +65,11 @@ def score(proba: Array, code: Indices, weights: Array) -> Array:
     square *= 0.5 if proba.shape[1] == 2 else 1.0
     # Two classes: that of the second one. More: the mean over each class against the others.
     columns = [1] if proba.shape[1] == 2 else np.unique(code).tolist()
-    parts = [
-        np.mean([_auc(proba[:, k], hit[:, k], weights) for k in columns], axis=0),
-        weights @ loss / total,
-        weights @ square / total,
-        np.mean([_calibration_error(proba[:, k], hit[:, k], weights) for k in columns], axis=0),
-    ]
-    return np.stack(parts, axis=1)
+    auc, calibration = (
+        np.mean([one_class(proba[:, k], hit[:, k], weights) for k in columns], axis=0)
+        for one_class in (_auc, _calibration_error)
+    )
+    return np.stack([auc, weights @ loss / total, weights @ square / total, calibration], axis=1)
 
 
 def _auc(p: Array, hit: Array, weights: Array) -> Array:
@@ -207,14 +205,12 @@ class Evaluation:
     @property
     def deciding_score(self) -> str:
         """The score that the verdict rests on: the first clear one, without any the log-loss."""
-        if self.verdict == "no clear difference":
-            return _DECIDING[0]
-        return next(iter(self._clear()))
+        return next(iter(self._clear()), _DECIDING[0])
 
     @property
     def sentence(self) -> str:
         """The verdict as a sentence, with the figures that it rests on."""
-        verb = {"help": "help", "harm": "do harm"}.get(self.verdict, "make no clear difference")
+        verb = {"help": "help", "harm": "do harm"}.get(self.verdict, f"make {self.verdict}")
         name = self.deciding_score
         alone, ours = (self.scores[method][name].value for method in (ALONE, OURS))
         change = self.differences[ALONE][name]

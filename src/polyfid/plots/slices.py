@@ -18,7 +18,7 @@ from polyfid.arrays import Array
 from polyfid.estimator.inputs import as_table
 from polyfid.plots.style import INK, LEGEND_LETTERS, PAPER, SHADE, label_all
 
-#: With ``others="average"``, so many rows give the values of the other features.
+#: Most rows that give the values of the other features with ``others="average"``.
 _MOST_BACKGROUND = 40
 #: Points drawn per level; of more, a sample.
 MOST_POINTS = 300

@@ -1,4 +1,4 @@
-"""The look of figures: one column wide, readable in black and white, legends beside the data.
+"""The style of figures: one column wide, readable in black and white, legends beside the data.
 
 The report draws its figures in the same style and replaces these colours by those of the page.
 """
@@ -31,7 +31,7 @@ HATCH = "/////"
 MAP = ListedColormap(matplotlib.colormaps["cividis"](np.linspace(0.38, 1.0, 256)), "polyfid")
 #: Longest names, in letters: along an axis and in a legend.
 AXIS_LETTERS, LEGEND_LETTERS = 24, 15
-#: A 95 % band reaches so many standard deviations of the latent function to either side.
+#: Standard deviations of the latent function that a 95 % band reaches to either side.
 Z = 1.96
 
 #: Sizes in legends, in units of the font size: a letter, a handle, the gap between columns.

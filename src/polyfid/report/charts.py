@@ -69,8 +69,8 @@ def inline(figure: Figure, name: str, label: str) -> Markup:
         FigureCanvasSVG(figure).print_svg(file, metadata=dict.fromkeys(("Date", "Creator")))
     body = clean(file.getvalue()).split("</metadata>")[1]
     body = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>", "", body, flags=re.DOTALL)
-    tip = re.compile(r"""<g id=(["'])tip:(.*?)\1>""", re.DOTALL)
-    body = tip.sub(r"<g><title>\2</title>", body)
+    tip = r"""<g id=(["'])tip:(.*?)\1>"""
+    body = re.sub(tip, r"<g><title>\2</title>", body, flags=re.DOTALL)
     used = set(re.findall(r'(?:xlink:href="#|url\(#)([^")]+)', body))
     tags = (_page_tag(tag, name, used) for tag in re.split(r"(<[^>]*>)", body))
     width, height = 72.0 * figure.get_size_inches()

@@ -142,20 +142,16 @@ def _column(values: pd.Series[Any], rows: NDArray[np.intp]) -> list[Cell]:
     if not pd.api.types.is_numeric_dtype(values) or pd.api.types.is_bool_dtype(values):
         return [Cell("") if pd.isna(v) else _word(v) for v in values.iloc[rows]]
     numbers = values.to_numpy(dtype=float, na_value=np.nan)
-    form = _number_format(numbers[np.isfinite(numbers)])
+    every = numbers[np.isfinite(numbers)]
+    spread, form = float(np.std(np.abs(every))), "g"
+    if not 1e-4 < np.max(np.abs(every)) < 1e7:
+        form = ".3g"
+    elif spread and not np.all(every == np.round(every)):
+        form = f".{int(np.clip(2 - np.floor(np.log10(spread)), 0, 6))}f"
     return [
         Cell("") if np.isnan(v) else Cell(format(v, form).replace("-", "−"), float(v))
         for v in numbers[rows]
     ]
-
-
-def _number_format(every: Array) -> str:
-    spread, reach = float(np.std(np.abs(every))), float(np.max(np.abs(every)))
-    if not 1e-4 < reach < 1e7:
-        return ".3g"
-    if np.all(every == np.round(every)) or not spread:
-        return "g"
-    return f".{int(np.clip(2 - np.floor(np.log10(spread)), 0, 6))}f"
 
 
 def _word(value: Any) -> Cell:

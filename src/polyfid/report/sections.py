@@ -30,8 +30,7 @@ _EFFECTS = {
     "harm": ("harm", "The cheaper labels do harm"),
     "no clear difference": ("none", "No clear difference"),
 }
-#: The most frequent classes have a reliability curve and a map, the uppermost steps between levels
-#: two maps each: at most so many.
+#: Most classes with a reliability curve, classes with a map, and steps between levels with maps.
 MOST_CURVES, MOST_MAPS, MOST_STEPS = 6, 4, 3
 #: Nodes of a map along each of two features, and rows drawn along principal components.
 RESOLUTION, MOST_POINTS = 50, 300
@@ -167,11 +166,11 @@ def trust(fitted: FittedTable) -> dict[str, Any]:
     display = TrustDisplay.from_estimator(model, ax=axes)
     levels = shorten_all(model.levels_, 30)
     has_maps = fitted.map_columns or fitted.x.shape[1] > 1
-    overview = charts.inline(figure, "trust", "Links between levels and what each contributes")
+    label = "Links between levels and what each contributes"
     return {
         "whom": f"“{levels[0]}”" if len(levels) == 2 else "each level",
         "links": _links(display),
-        "overview": overview,
+        "overview": charts.inline(figure, "trust", label),
         "maps": _discrepancies(fitted) if has_maps else [],
     }
 
@@ -202,7 +201,7 @@ def _discrepancies(fitted: FittedTable) -> list[Figure]:
         lower, upper = shorten_all(levels[step - 1 : step + 1], 30)
         titles = f"Where “{lower}” and “{upper}” differ", f"What “{upper}” adds to “{lower}”"
         captions = "Probability that the two differ", "Posterior mean of the correction delta"
-        drawn = [_new_map(fitted) for _ in titles]
+        drawn = [charts.new_figure(_HEIGHTS[len(fitted.map_columns)]) for _ in titles]
         how = _map_settings(fitted) | {"lower": levels[step - 1], "upper": levels[step]}
         display = DiscrepancyDisplay.from_estimator(
             fitted.classifier, x, **how, show="probability", ax=drawn[0].subplots()
@@ -223,16 +222,12 @@ def feasibility(fitted: FittedTable) -> list[Figure]:
     figures = []
     for k in _most_frequent(counts, MOST_MAPS):
         title = f"Probability of “{shorten(model.classes_[k], 40)}”"
-        figure = _new_map(fitted)
+        figure = charts.new_figure(_HEIGHTS[len(fitted.map_columns)])
         how = _map_settings(fitted) | {"target": model.classes_[k], "ax": figure.subplots()}
         FeasibilityDisplay.from_estimator(model, fitted.x, table.label, table.fidelity, **how)
         drawing = charts.inline(figure, f"map-{k}", title)
         figures.append(Figure(title, drawing, caption=f"At the most trusted level{fitted.over}."))
     return figures
-
-
-def _new_map(fitted: FittedTable) -> Any:
-    return charts.new_figure(_HEIGHTS[len(fitted.map_columns)])
 
 
 def _map_settings(fitted: FittedTable) -> dict[str, Any]:
