@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Self
@@ -21,7 +22,11 @@ SHARED_SD, OWN_SD, FREE_SD = 1.0, 0.3, 1.0
 
 @dataclass(frozen=True, repr=False)
 class Columnwise(Leaf):
-    """A leaf whose length-scale is shared by the chosen columns, or one for each (ARD)."""
+    """A function h(s) of a sum over columns, s = sum_c d(x_c, z_c) / length_scale_c^power.
+
+    One length-scale is shared by the chosen columns, or each has its own (ARD). A subclass gives
+    the sum and its pullback, h(s) and h'(s), and the power if it is not 2.
+    """
 
     length_scale: float | tuple[float, ...] = 1.0
     length_scale_bounds: Bounds = DEFAULT_BOUNDS
@@ -29,8 +34,25 @@ class Columnwise(Leaf):
     columns: tuple[int, ...] | None = None
 
     _hyper: ClassVar[tuple[str, ...]] = ("length_scale",)
+    _power: ClassVar[int] = 2
     _length_sd: ClassVar[float] = 1.0  # factor on the standard deviations of the weak prior
     _words: ClassVar[str] = ""
+
+    @abstractmethod
+    def scaled_sum(self, pairs: Pairs) -> Array:
+        """The sums s of the pairs, (n, m), in an array of their own."""
+
+    @abstractmethod
+    def pull_sum(self, pairs: Pairs, G: Array) -> tuple[Array, Array]:
+        """Adjoints of log length-scales by column and of z on the columns, from G, that of s."""
+
+    @abstractmethod
+    def profile(self, s: Array) -> Array:
+        """h(s); s stays as it is."""
+
+    @abstractmethod
+    def slope(self, s: Array, K: Array) -> Array | float:
+        """h'(s), finite at zero, given K = h(s)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -72,6 +94,30 @@ class Columnwise(Leaf):
             return self
         return replace(self, length_scale=(self.length_scale,) * len(columns))  # type: ignore[arg-type]
 
+    def evaluate(self, pairs: Pairs) -> Array:
+        return self.profile(self.scaled_sum(pairs))
+
+    def linearise(self, pairs: Pairs) -> Linearised:
+        s = self.scaled_sum(pairs)
+        return Linearised(self.profile(s), self, pairs, s)
+
+    def _pull(self, at: Linearised, K_bar: Array, places: bool) -> Adjoints:
+        G = K_bar * self.slope(at.saved, at.K)
+        if self._shared and not places:
+            by_column = np.array([-self._power * np.vdot(G, at.saved)])
+            return Adjoints.of_theta(self._lengths_bar(by_column), at.pairs, places)
+        by_column, z_bar = self.pull_sum(at.pairs, G)
+        bars = Adjoints.of_theta(self._lengths_bar(by_column), at.pairs, places)
+        if places:
+            bars.places[:, slice(None) if self.columns is None else self.columns] = z_bar
+        return bars
+
+    def _lengths_bar(self, by_column: Array) -> Array:
+        """The adjoint of the logarithms of length-scales from their effect by column."""
+        if not self._is_free("length_scale"):
+            return np.empty(0)
+        return by_column.sum(keepdims=True) if self._shared else by_column
+
     def diagonal(self, x: Array) -> Array:
         return np.ones(len(x))
 
@@ -83,37 +129,18 @@ class Columnwise(Leaf):
             return super()._weak_prior_of(name, x)
         chosen = self._chosen(x)
         spread = Scale.of(chosen, np.ones(len(chosen))).spread  # 1 of a constant column
-        typical = np.log(self._typical_length(len(spread)))
-        wide, own = self._length_sd * SHARED_SD, self._length_sd * OWN_SD
+        typical = np.log(len(spread)) / self._power
+        wide = self._length_sd * SHARED_SD
         if self._shared:
             # The widest columns decide distances, and constant ones add nothing.
             moving = np.where(varies(chosen), spread, 0.0)
             common = root_mean_square(moving if moving.any() else spread)
             return HyperPrior.independent([float(typical + np.log(common))], [wide])
-        if self.ard == "free":
-            own = self._length_sd * FREE_SD
+        own = self._length_sd * (FREE_SD if self.ard == "free" else OWN_SD)
         return HyperPrior.tied(typical + np.log(spread), wide, own)
-
-    def _typical_length(self, n_columns: int) -> float:
-        """A plausible length-scale, in standard deviations of the columns."""
-        return float(np.sqrt(n_columns))
 
     def _chosen(self, x: Array) -> Array:
         return x if self.columns is None else x[:, self.columns]
-
-    def _lengths_bar(self, by_column: Array) -> Array:
-        """The adjoint of the logarithms of length-scales from their effect by column."""
-        if not self._is_free("length_scale"):
-            return np.empty(0)
-        return by_column.sum(keepdims=True) if self._shared else by_column
-
-    def _places(self, z_bar: Array, pairs: Pairs) -> Array:
-        """An adjoint of the chosen columns of z as one of all of them."""
-        if self.columns is None:
-            return z_bar
-        wide = np.zeros((len(z_bar), pairs.z.shape[1]))
-        wide[:, self.columns] = z_bar
-        return wide
 
     def describe(self, feature_names: Sequence[str] | None = None) -> str:
         where, low, high = "", np.min(self.length_scale), np.max(self.length_scale)
@@ -139,20 +166,22 @@ class Linear(Columnwise):
 
     _words: ClassVar[str] = "linear"
 
-    def evaluate(self, pairs: Pairs) -> Array:
+    def scaled_sum(self, pairs: Pairs) -> Array:
         if self._shared:
             return pairs.inner(self.columns) / np.square(self.length_scale)
         x, z = pairs.raw(self.columns)
         return np.asarray((x / np.square(self.length_scale)) @ z.T)
 
-    def _pull(self, at: Linearised, K_bar: Array, places: bool) -> Adjoints:
-        if self._shared and not places:
-            theta_bar = self._lengths_bar(np.array([-2.0 * np.vdot(K_bar, at.K)]))
-            return Adjoints.of_theta(theta_bar, at.pairs, places)
-        x, z = at.pairs.raw(self.columns)
-        P = (K_bar.T @ x) / np.square(self.length_scale)
-        theta_bar = self._lengths_bar(-2.0 * np.einsum("ij,ij->j", z, P))
-        return Adjoints(theta_bar, self._places(P if places else P[:0], at.pairs))
+    def pull_sum(self, pairs: Pairs, G: Array) -> tuple[Array, Array]:
+        x, z = pairs.raw(self.columns)
+        P = (G.T @ x) / np.square(self.length_scale)
+        return -2.0 * np.einsum("ij,ij->j", z, P), P
+
+    def profile(self, s: Array) -> Array:
+        return s
+
+    def slope(self, s: Array, K: Array) -> float:
+        return 1.0
 
     def diagonal(self, x: Array) -> Array:
         return np.asarray(self._squares(x).sum(axis=1))
@@ -179,14 +208,11 @@ class Categorical(Columnwise):
     array([[0.3679, 0.1353]])
     """
 
-    # The distance goes by 1 / length_scale, not by its square, so that length-scales spread wider.
-    _length_sd: ClassVar[float] = 1.5
+    _power: ClassVar[int] = 1
+    _length_sd: ClassVar[float] = 1.5  # wider, as distances go by the length-scale, not its square
     _words: ClassVar[str] = "categorical (Hamming)"
 
-    def evaluate(self, pairs: Pairs) -> Array:
-        return np.asarray(np.exp(-self._distance(pairs)))
-
-    def _distance(self, pairs: Pairs) -> Array:
+    def scaled_sum(self, pairs: Pairs) -> Array:
         if self._shared:
             return pairs.mismatches(self.columns) / self.length_scale
         # Weight of the columns that differ = weight of all - weight of those that agree.
@@ -194,29 +220,19 @@ class Categorical(Columnwise):
         x, z, column = pairs.one_hot(self.columns)
         return np.asarray(weight.sum() - (x * weight[column]) @ z.T.astype(float))
 
-    def linearise(self, pairs: Pairs) -> Linearised:
-        distance = self._distance(pairs)
-        return Linearised(np.exp(-distance), self, pairs, distance)
-
-    def _pull(self, at: Linearised, K_bar: Array, places: bool) -> Adjoints:
-        theta_bar = np.empty(0)
-        if self._is_free("length_scale"):
-            G = K_bar * at.K
-            theta_bar = (
-                np.array([np.vdot(G, at.saved)]) if self._shared else self._by_column_bar(at, G)
-            )
-        return Adjoints.of_theta(theta_bar, at.pairs, places)
-
-    def _by_column_bar(self, at: Linearised, G: Array) -> Array:
-        x, z, column = at.pairs.one_hot(self.columns)
+    def pull_sum(self, pairs: Pairs, G: Array) -> tuple[Array, Array]:
+        x, z, column = pairs.one_hot(self.columns)
+        codes = self._chosen(pairs.z)
         agree = np.einsum("ij,ij->j", x, G @ z.astype(float))
-        n_columns = np.size(self.length_scale)
-        differ = G.sum() - np.bincount(column, agree, minlength=n_columns)
-        return np.asarray(differ / np.asarray(self.length_scale))
+        differ = G.sum() - np.bincount(column, agree, minlength=codes.shape[1])
+        return -differ / np.asarray(self.length_scale), np.zeros_like(codes)
+
+    def profile(self, s: Array) -> Array:
+        return np.asarray(np.exp(-s))
+
+    def slope(self, s: Array, K: Array) -> Array:
+        return -K
 
     def _weak_prior_of(self, name: str, x: Array) -> HyperPrior:
         # Codes have no scale: the spread of the columns says nothing.
         return super()._weak_prior_of(name, np.zeros((1, x.shape[1])))
-
-    def _typical_length(self, n_columns: int) -> float:
-        return float(n_columns)

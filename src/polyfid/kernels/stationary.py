@@ -5,7 +5,6 @@ s = sum_c ((x_c - z_c) / l_c)^2, with one length-scale l for all columns or one 
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
@@ -23,40 +22,18 @@ from polyfid.kernels.pairs import Pairs
 class Stationary(Columnwise):
     """Base of the stationary kernels; a subclass gives h(s) and h'(s)."""
 
-    @abstractmethod
-    def profile(self, s: Array) -> Array:
-        """h(s), in an array of its own."""
-
-    @abstractmethod
-    def slope(self, s: Array, K: Array) -> Array:
-        """dh/ds, finite at zero, given K = h(s)."""
-
-    def evaluate(self, pairs: Pairs) -> Array:
-        return self.profile(self._distance(pairs))
-
-    def linearise(self, pairs: Pairs) -> Linearised:
-        s = self._distance(pairs)
-        return Linearised(self.profile(s), self, pairs, s)
-
-    def _distance(self, pairs: Pairs) -> Array:
-        """Scaled squared distances of the pairs, in an array of their own."""
+    def scaled_sum(self, pairs: Pairs) -> Array:
         if self._shared:
             return pairs.squared_distances(self.columns) / np.square(self.length_scale)
         return pairs.scaled_squared_distances(self.columns, np.asarray(self.length_scale))
 
-    def _pull(self, at: Linearised, K_bar: Array, places: bool) -> Adjoints:
-        G = K_bar * self.slope(at.saved, at.K)  # the adjoint of s
-        if self._shared and not places:
-            lengths_bar = self._lengths_bar(np.array([-2.0 * np.vdot(G, at.saved)]))
-            return Adjoints.of_theta(lengths_bar, at.pairs, places)
+    def pull_sum(self, pairs: Pairs, G: Array) -> tuple[Array, Array]:
         # ds_ij = -2 sum_c (x_ic - z_jc) (dz_jc + (x_ic - z_jc) d log l_c) / l_c^2
-        x, z = at.pairs.centred(self.columns)
+        x, z = pairs.centred(self.columns)
         P, g = G.T @ x, G.sum(axis=0)
         inverse_square = 1.0 / np.square(self.length_scale)
         total = G.sum(axis=1) @ x**2 + g @ z**2 - 2.0 * np.einsum("ij,ij->j", z, P)
-        lengths_bar = self._lengths_bar(-2.0 * total * inverse_square)
-        z_bar = 2.0 * (g[:, None] * z - P) * inverse_square if places else z[:0]
-        return Adjoints(lengths_bar, self._places(z_bar, at.pairs))
+        return -2.0 * total * inverse_square, 2.0 * (g[:, None] * z - P) * inverse_square
 
 
 @dataclass(frozen=True, repr=False)

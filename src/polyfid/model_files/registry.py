@@ -34,8 +34,8 @@ CLASSES = {
     "Categorical": "polyfid.kernels.columnwise:Categorical",
     "Constant": "polyfid.kernels.leaf:Constant",
     "White": "polyfid.kernels.leaf:White",
-    "Sum": "polyfid.kernels.combine:Sum",
-    "Product": "polyfid.kernels.combine:Product",
+    "Sum": "polyfid.kernels.contract:Sum",
+    "Product": "polyfid.kernels.contract:Product",
     # kernels of scikit-learn, and what makes one of them a kernel of polyfid
     "SklearnKernel": "polyfid.kernels.sklearn:SklearnKernel",
     **{f"sklearn.{name}": f"sklearn.gaussian_process.kernels:{name}" for name in _SKLEARN_KERNELS},
