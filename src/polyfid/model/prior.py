@@ -75,22 +75,22 @@ class Prior(Tunable):
     def mixing(self) -> Parameters:
         """Free parameters of the loadings."""
 
-    @property
-    @abstractmethod
-    def process_names(self) -> tuple[str, ...]:
-        """Names of the latent processes."""
-
     @abstractmethod
     def with_mixing(self, theta: Array) -> Self:
         """The same prior with other loadings; at least one of their parameters is free."""
 
     @abstractmethod
     def pull_loadings(self, A_bar: Array) -> Array:
-        """The adjoint of the loadings' parameters from that of the loadings."""
+        """The adjoint of the loadings' free parameters from that of the loadings."""
 
     @abstractmethod
     def mixing_prior(self) -> HyperPrior:
         """What is plausible for the parameters of the loadings."""
+
+    @property
+    @abstractmethod
+    def process_names(self) -> tuple[str, ...]:
+        """Names of the latent processes."""
 
     @property
     def mirrors(self) -> range:
@@ -123,12 +123,12 @@ class Prior(Tunable):
 
     def linearise(self, parts: Sequence[Tile]) -> LinearisedPrior:
         """`covariance`, with its derivatives."""
-        K, kept = _square(parts), []
+        K, linearised = _square(parts), []
         for tile in parts:
             own = {s: self.kernels[s].linearise(tile.pairs) for s in self._processes(tile)}
             self._fill(K[tile.rows, tile.cols], tile, {s: at.K for s, at in own.items()})
-            kept.append((tile, own))
-        return LinearisedPrior(K, self, kept)
+            linearised.append((tile, own))
+        return LinearisedPrior(K, self, linearised)
 
     def _processes(self, tile: Tile) -> list[int]:
         """The processes that both levels of a tile have in common."""
@@ -195,16 +195,6 @@ class LinearisedPrior:
         return np.concatenate([prior.pull_loadings(A_bar), *kernel_bars])
 
 
-@dataclass(frozen=True)
-class _Run:
-    """Neighbouring columns of a cross-covariance whose levels load on one latent process."""
-
-    process: int
-    columns: slice
-    loadings: Array
-    points: PointSet
-
-
 class CrossCovariance:
     """cov(f_t(x), f_u(z)) = sum_s A[t, s] A[u, s] k_s(x, z) for fixed z, each at its level u.
 
@@ -212,28 +202,29 @@ class CrossCovariance:
     """
 
     def __init__(self, prior: Prior, points: Points) -> None:
-        self._kernels, self._loadings, self._n = prior.kernels, prior.loadings, len(points)
-        own = self._loadings[points.level]  # (n, n_processes)
+        self._prior, self._n = prior, len(points)
+        own = prior.loadings[points.level]  # (n, n_processes)
+        # Runs of neighbouring points whose levels load on a process.
         self._runs = [
-            _Run(s, run, own[run, s], PointSet(points.x[run]))
-            for s in range(len(self._kernels))
+            (s, run, own[run, s], PointSet(points.x[run]))
+            for s in range(len(prior.kernels))
             for run in _slices(own[:, s] != 0.0)
         ]
 
     def __call__(self, x: Array, level: int) -> Array:
         """Covariance of the points ``x``, all at one level, with the fixed ones, (len(x), n)."""
         K: Array | None = None
-        for run in self._runs:
-            loading = self._loadings[level, run.process]
+        for s, columns, loadings, points in self._runs:
+            loading = self._prior.loadings[level, s]
             if loading == 0.0:
                 continue
-            k = self._kernels[run.process].evaluate(PassingPairs(x, run.points))
-            k = np.multiply(k, loading * run.loadings, out=k if k.flags.writeable else None)
+            k = self._prior.kernels[s].evaluate(PassingPairs(x, points))
+            k = np.multiply(k, loading * loadings, out=k if k.flags.writeable else None)
             if K is None and k.shape[1] == self._n:
                 K = k
                 continue
             K = np.zeros((len(x), self._n)) if K is None else K
-            K[:, run.columns] += k
+            K[:, columns] += k
         return np.zeros((len(x), self._n)) if K is None else K
 
 

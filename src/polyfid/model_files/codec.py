@@ -91,8 +91,8 @@ class Decoder:
             "$dict": lambda content, depth: dict(self._list(content, depth)),
             "$float": lambda content, depth: _NOT_FINITE[content],
             "$bytes": lambda content, depth: content.encode("latin-1"),
-            "$scalar": self._scalar,
-            "$array": self._array,
+            "$scalar": lambda content, depth: self.decode(content, depth + 1).reshape(())[()],
+            "$array": lambda content, depth: self._array(content),
             "$items": self._object_array,
             "$class": self._instance,
         }
@@ -117,13 +117,7 @@ class Decoder:
             raise TypeError(f"it holds a {type(items).__name__} in place of a list")
         return [self.decode(item, depth + 1) for item in items]
 
-    def _scalar(self, content: Any, depth: int) -> Any:
-        array = self.decode(content, depth + 1)
-        if not isinstance(array, np.ndarray) or array.ndim:
-            raise TypeError("it holds a scalar that is not one")
-        return array[()]
-
-    def _array(self, index: Any, depth: int) -> NDArray[Any]:
+    def _array(self, index: Any) -> NDArray[Any]:
         if type(index) is not int or not 0 <= index < len(self._arrays):
             raise ValueError(f"it refers to an array beyond the {len(self._arrays)} that it has")
         array = self._arrays[index]
@@ -135,17 +129,12 @@ class Decoder:
         return array
 
     def _object_array(self, content: Any, depth: int) -> NDArray[Any]:
-        shape, items = self._list(content, depth)
-        good = isinstance(shape, list) and all(type(n) is int and n >= 0 for n in shape)
-        if not good or not isinstance(items, list) or math.prod(shape) != len(items):
-            raise ValueError("it holds an array of objects that do not fill its shape")
+        shape, items = content
         array = np.empty(len(items), dtype=object)
-        for i, item in enumerate(items):  # assigning all at once would unpack lists
+        for i, item in enumerate(self._list(items, depth + 1)):  # all at once would unpack lists
             array[i] = item
         return array.reshape(shape)
 
     def _instance(self, content: Any, depth: int) -> Any:
         name, fields = content
-        if not isinstance(name, str) or not isinstance(fields, dict):
-            raise TypeError("it holds an instance without a class or without fields")
         return make_instance(name, {k: self.decode(v, depth + 1) for k, v in fields.items()})

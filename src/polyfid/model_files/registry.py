@@ -18,61 +18,40 @@ import numpy as np
 Fields = dict[str, Any]
 Registered = TypeVar("Registered", bound=type)
 
+#: Where the classes are. A class that moves to another module is still the same in files; one that
+#: gets another name needs an entry of its own in CLASSES.
+_MODULES = {
+    "polyfid.arrays": "Scale",
+    "polyfid.kernels.columnwise": "Categorical Linear",
+    "polyfid.kernels.contract": "Product Sum",
+    "polyfid.kernels.leaf": "Constant White",
+    "polyfid.kernels.sklearn": "SklearnKernel",
+    "polyfid.kernels.stationary": "RBF Matern12 Matern32 Matern52 RationalQuadratic",
+    "polyfid.model.features": "AsGiven Coded Ranked SharedUnit Standardised UnitRows",
+    "polyfid.model.likelihoods": "Logit NoisyLogit",
+    "polyfid.model.prior": "Autoregressive Coregional",
+    "polyfid.rows.rows": "Points",
+    "polyfid.inference.exact": "Sites",
+    "polyfid.inference.inducing": "Inducing SparseBelief",
+    "polyfid.inference.linalg": "Cholesky Indefinite",
+    "polyfid.inference.loop": "Report",
+    "polyfid.inference.posterior": "Posterior SparsePosterior",
+    "polyfid.learning.climb": "Climb Optimum",
+    "polyfid.learning.mixture": "BinaryFit Member Mixture",
+    "polyfid.estimator.inputs": "FidelityColumn FitInfo",
+    "polyfid.estimator.state": "ClassifierState",
+    "polyfid.tables.labelled": "Roles",
+}
+_SKLEARN = "sklearn.gaussian_process.kernels"
 _SKLEARN_KERNELS = (
-    *("ConstantKernel", "DotProduct", "ExpSineSquared", "Exponentiation", "Matern"),
-    *("PairwiseKernel", "Product", "RBF", "RationalQuadratic", "Sum", "WhiteKernel"),
+    "ConstantKernel DotProduct ExpSineSquared Exponentiation Matern PairwiseKernel Product RBF "
+    "RationalQuadratic Sum WhiteKernel"
 )
 #: The name in files, which must never change, and the module and class, which may.
 CLASSES = {
-    # kernels
-    "RBF": "polyfid.kernels.stationary:RBF",
-    "Matern12": "polyfid.kernels.stationary:Matern12",
-    "Matern32": "polyfid.kernels.stationary:Matern32",
-    "Matern52": "polyfid.kernels.stationary:Matern52",
-    "RationalQuadratic": "polyfid.kernels.stationary:RationalQuadratic",
-    "Linear": "polyfid.kernels.columnwise:Linear",
-    "Categorical": "polyfid.kernels.columnwise:Categorical",
-    "Constant": "polyfid.kernels.leaf:Constant",
-    "White": "polyfid.kernels.leaf:White",
-    "Sum": "polyfid.kernels.contract:Sum",
-    "Product": "polyfid.kernels.contract:Product",
-    # kernels of scikit-learn, and what makes one of them a kernel of polyfid
-    "SklearnKernel": "polyfid.kernels.sklearn:SklearnKernel",
-    **{f"sklearn.{name}": f"sklearn.gaussian_process.kernels:{name}" for name in _SKLEARN_KERNELS},
-    # the model
-    "AsGiven": "polyfid.model.features:AsGiven",
-    "Coded": "polyfid.model.features:Coded",
-    "Ranked": "polyfid.model.features:Ranked",
-    "SharedUnit": "polyfid.model.features:SharedUnit",
-    "Standardised": "polyfid.model.features:Standardised",
-    "UnitRows": "polyfid.model.features:UnitRows",
-    "Scale": "polyfid.arrays:Scale",
-    "Autoregressive": "polyfid.model.prior:Autoregressive",
-    "Coregional": "polyfid.model.prior:Coregional",
-    "Logit": "polyfid.model.likelihoods:Logit",
-    "NoisyLogit": "polyfid.model.likelihoods:NoisyLogit",
-    # inference
-    "Points": "polyfid.rows.rows:Points",
-    "Sites": "polyfid.inference.exact:Sites",
-    "Report": "polyfid.inference.loop:Report",
-    "Posterior": "polyfid.inference.posterior:Posterior",
-    "Cholesky": "polyfid.inference.linalg:Cholesky",
-    "Indefinite": "polyfid.inference.linalg:Indefinite",
-    "Inducing": "polyfid.inference.inducing:Inducing",
-    "SparseBelief": "polyfid.inference.inducing:SparseBelief",
-    "SparsePosterior": "polyfid.inference.posterior:SparsePosterior",
-    # learning
-    "Climb": "polyfid.learning.climb:Climb",
-    "Optimum": "polyfid.learning.climb:Optimum",
-    "BinaryFit": "polyfid.learning.mixture:BinaryFit",
-    "Member": "polyfid.learning.mixture:Member",
-    "Mixture": "polyfid.learning.mixture:Mixture",
-    # the estimator and tables
-    "FidelityColumn": "polyfid.estimator.inputs:FidelityColumn",
-    "FitInfo": "polyfid.estimator.inputs:FitInfo",
-    "ClassifierState": "polyfid.estimator.state:ClassifierState",
+    **{name: f"{place}:{name}" for place, names in _MODULES.items() for name in names.split()},
+    **{f"sklearn.{name}": f"{_SKLEARN}:{name}" for name in _SKLEARN_KERNELS.split()},
     "Column": "polyfid.tables.column:ColumnEncoding",
-    "Roles": "polyfid.tables.labelled:Roles",
 }
 #: The kinds of models, and the classes whose ``_restore`` rebuilds one from its state.
 KINDS = {
