@@ -16,7 +16,7 @@ from polyfid.model.features import FeatureMap
 from polyfid.model.likelihoods import Likelihood
 from polyfid.model.prior import Prior
 from polyfid.model_files import inspect, read, register, write
-from polyfid.model_files.registry import CLASSES, KINDS, find, fits, name_of
+from polyfid.model_files.codec import CLASSES, KINDS, find, fits, name_of
 
 DTYPES = hnp.scalar_dtypes().filter(lambda d: d.kind != "c").map(lambda d: d.newbyteorder("="))
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary()

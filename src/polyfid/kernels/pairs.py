@@ -44,7 +44,7 @@ class PointSet:
     @_kept
     def centre(self, columns: Columns) -> Array:
         """The mean of the points on the chosen columns."""
-        return np.asarray(_on(self.x, columns).mean(axis=0))
+        return np.asarray(_on(self.x, columns).sum(axis=0) / max(len(self.x), 1))
 
     @_kept
     def centred(self, columns: Columns) -> Array:
@@ -74,8 +74,9 @@ class Pairs:
     array([[1., 9.]])
     """
 
-    def __init__(self, x: Array, z: Array, offset: int | None = None) -> None:
-        self.x, self.z, self.offset = x, z, offset
+    def __init__(self, x: Array, z: Array | PointSet, offset: int | None = None) -> None:
+        self._points = z if isinstance(z, PointSet) else PointSet(z)
+        self.x, self.z, self.offset = x, self._points.x, offset
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -88,9 +89,8 @@ class Pairs:
     @_kept
     def centred(self, columns: Columns) -> tuple[Array, Array]:
         """Both sets on the chosen columns, shifted by a common vector: no digits cancel."""
-        x, z = self.raw(columns)
-        centre = z.mean(axis=0) if len(z) else 0.0
-        return x - centre, z - centre
+        x = _on(self.x, columns) - self._points.centre(columns)
+        return x, self._points.centred(columns)
 
     @_kept
     def squared_distances(self, columns: Columns) -> Array:
@@ -141,23 +141,15 @@ class PairsWithin(Pairs):
 
     def __init__(self, points: PointSet, rows: slice, cols: slice) -> None:
         super().__init__(points.x[rows], points.x[cols], rows.start - cols.start)
-        self._points, self._rows, self._cols = points, rows, cols
+        self._whole, self._rows, self._cols = points, rows, cols
 
     def centred(self, columns: Columns) -> tuple[Array, Array]:
-        x = self._points.centred(columns)
+        x = self._whole.centred(columns)
         return x[self._rows], x[self._cols]
 
 
 class PassingPairs(Pairs):
-    """Pairs that are used once, as in a prediction, with points that stay."""
-
-    def __init__(self, x: Array, points: PointSet) -> None:
-        super().__init__(x, points.x)
-        self._points = points
-
-    def centred(self, columns: Columns) -> tuple[Array, Array]:
-        x = _on(self.x, columns) - self._points.centre(columns)
-        return x, self._points.centred(columns)
+    """Pairs that are used once, as in a prediction, with a `PointSet` that stays."""
 
     @_kept
     def squared_distances(self, columns: Columns) -> Array:

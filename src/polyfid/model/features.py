@@ -96,16 +96,14 @@ class Ranked(FeatureMap):
 
 
 def _interpolate(x: Array, knots: Sequence[tuple[Array, Array]]) -> Array:
-    return np.stack([_rank(c, *k) for c, k in zip(x.T, knots, strict=True)], axis=1)
-
-
-def _rank(column: Array, values: Array, ranks: Array) -> Array:
-    inside = np.interp(column, values, ranks)
-    if len(values) == 1:
-        return inside
-    with np.errstate(over="ignore"):  # ranges of the largest numbers that there are
-        beyond = (column - np.clip(column, values[0], values[-1])) / (values[-1] - values[0])
-    return np.asarray(inside + beyond * (ranks[-1] - ranks[0]))
+    result = np.empty_like(x)
+    for c, (values, ranks) in enumerate(knots):
+        result[:, c] = np.interp(x[:, c], values, ranks)
+        if len(values) > 1:
+            with np.errstate(over="ignore"):  # ranges of the largest numbers that there are
+                beyond = x[:, c] - np.clip(x[:, c], values[0], values[-1])
+                result[:, c] += beyond / (values[-1] - values[0]) * (ranks[-1] - ranks[0])
+    return result
 
 
 @dataclass(frozen=True)
