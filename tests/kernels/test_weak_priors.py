@@ -5,7 +5,7 @@ import pytest
 from tolerances import IDENTITY
 
 from polyfid.kernels import RBF, Categorical, Constant, Linear, Matern52
-from polyfid.kernels.columnwise import FREE_SD, OWN_SD, SHARED_SD
+from polyfid.kernels.leaf import FREE_SD, OWN_SD, SHARED_SD
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(50, 4))

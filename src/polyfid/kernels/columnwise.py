@@ -1,154 +1,197 @@
-"""Kernels of columns: what they share, and those of lines and of categories."""
+"""Kernels of columns: stationary ones, lines and categories."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, Self
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
 
 import numpy as np
 
-from polyfid.arrays import Array, Scale, root_mean_square, varies
+from polyfid.arrays import Array
 from polyfid.kernels.contract import Adjoints, Linearised
-from polyfid.kernels.leaf import DEFAULT_BOUNDS, Bounds, Leaf
+from polyfid.kernels.leaf import DEFAULT_BOUNDS, Bounds, Columnwise
 from polyfid.kernels.pairs import Pairs
 from polyfid.kernels.parameters import HyperPrior
 
-#: Standard deviations of weak priors on log length-scales: of all of them together, and of each
-#: one from the others, tied (the default) or free.
-SHARED_SD, OWN_SD, FREE_SD = 1.0, 0.3, 1.0
+
+@dataclass(frozen=True, repr=False)
+class Stationary(Columnwise):
+    """Functions h(s) of s = sum_c ((x_c - z_c) / length_scale_c)^2; a subclass gives h and h'."""
+
+    def scaled_sum(self, pairs: Pairs) -> Array:
+        if self._shared:
+            return pairs.squared_distances(self.columns) / np.square(self.length_scale)
+        return pairs.scaled_squared_distances(self.columns, np.asarray(self.length_scale))
+
+    def pull_sum(self, pairs: Pairs, G: Array) -> tuple[Array, Array]:
+        # ds_ij = -2 sum_c (x_ic - z_jc) (dz_jc + (x_ic - z_jc) d log l_c) / l_c^2
+        x, z = pairs.centred(self.columns)
+        P, g = G.T @ x, G.sum(axis=0)
+        inverse_square = 1.0 / np.square(self.length_scale)
+        total = G.sum(axis=1) @ x**2 + g @ z**2 - 2.0 * np.einsum("ij,ij->j", z, P)
+        return -2.0 * total * inverse_square, 2.0 * (g[:, None] * z - P) * inverse_square
 
 
 @dataclass(frozen=True, repr=False)
-class Columnwise(Leaf):
-    """A function h(s) of a sum over columns, s = sum_c d(x_c, z_c) / length_scale_c^power.
+class RBF(Stationary):
+    """Squared exponential: k = exp(-s/2), s = sum_c ((x_c - z_c) / length_scale_c)^2.
 
-    One length-scale is shared by the chosen columns, or each has its own (ARD). A subclass gives
-    the sum and its pullback, h(s) and h'(s), and the power if it is not 2.
+    Parameters
+    ----------
+    length_scale : float or sequence of float
+        One number for all columns, or one per column (ARD).
+    length_scale_bounds : (low, high) or "fixed"
+    ard : bool or "free"
+        One length-scale per column, all starting at ``length_scale``; the number of columns is
+        taken from the data. The estimator's weak prior keeps them close to each other, or lets
+        them differ if "free".
+    columns : sequence of int, optional
+        The columns that the kernel compares; all by default.
+
+    Examples
+    --------
+    >>> from polyfid.kernels import RBF
+    >>> RBF(2.0)([[0.0]], [[2.0]]).round(4)
+    array([[0.6065]])
     """
 
-    length_scale: float | tuple[float, ...] = 1.0
-    length_scale_bounds: Bounds = DEFAULT_BOUNDS
-    ard: bool | Literal["free"] = False
-    columns: tuple[int, ...] | None = None
+    _words: ClassVar[str] = "smooth (RBF)"
 
-    _hyper: ClassVar[tuple[str, ...]] = ("length_scale",)
-    _power: ClassVar[int] = 2
-    _length_sd: ClassVar[float] = 1.0  # factor on the standard deviations of the weak prior
-    _words: ClassVar[str] = ""
-
-    @abstractmethod
-    def scaled_sum(self, pairs: Pairs) -> Array:
-        """The sums s of the pairs, (n, m), in an array of their own."""
-
-    @abstractmethod
-    def pull_sum(self, pairs: Pairs, G: Array) -> tuple[Array, Array]:
-        """Adjoints of log length-scales by column and of z on the columns, from G, that of s."""
-
-    @abstractmethod
     def profile(self, s: Array) -> Array:
-        """h(s); s stays as it is."""
+        K = s * -0.5
+        return np.asarray(np.exp(K, out=K))
 
-    @abstractmethod
-    def slope(self, s: Array, K: Array) -> Array | float:
-        """h'(s), finite at zero, given K = h(s)."""
+    def slope(self, s: Array, K: Array) -> Array:
+        return K * -0.5
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        kind = type(self).__name__
-        if self.columns is not None:
-            columns = tuple(int(c) for c in np.atleast_1d(self.columns))
-            if not columns or min(columns) < 0 or len(set(columns)) < len(columns):
-                raise ValueError(
-                    f"columns of {kind} must be distinct indices from 0, got {self.columns!r}"
-                )
-            object.__setattr__(self, "columns", columns)
-            self._check_lengths(len(columns))
-        if self.ard not in (False, True, "free"):
-            raise ValueError(f'{kind}(ard=) must be False, True or "free"; got {self.ard!r}')
-        if self.ard != "free":
-            object.__setattr__(self, "ard", bool(self.ard or not self._shared))
 
-    @property
-    def _shared(self) -> bool:
-        """Whether there is one length-scale for all columns."""
-        return np.ndim(self.length_scale) == 0
+@dataclass(frozen=True, repr=False)
+class Matern12(Stationary):
+    """Exponential kernel (Matern 1/2): k = exp(-r), r = sqrt(s); rough functions.
 
-    def _check_lengths(self, n_columns: int) -> None:
-        if not self._shared and np.size(self.length_scale) != n_columns:
-            raise ValueError(
-                f"{type(self).__name__} has {np.size(self.length_scale)} length-scales for "
-                f"{n_columns} features; give one per feature, or one number"
-            )
+    Examples
+    --------
+    >>> from polyfid.kernels import Matern12
+    >>> Matern12(2.0)([[0.0]], [[2.0]]).round(4)
+    array([[0.3679]])
+    """
 
-    def for_features(self, n_features: int) -> Self:
-        columns = range(n_features) if self.columns is None else self.columns
-        if self.columns is not None and max(columns) >= n_features:
-            raise ValueError(
-                f"{type(self).__name__} asks for column {max(columns)}, but there are "
-                f"{n_features} features (columns count from 0)"
-            )
-        self._check_lengths(len(columns))
-        if not self.ard or not self._shared:
-            return self
-        return replace(self, length_scale=(self.length_scale,) * len(columns))  # type: ignore[arg-type]
+    _words: ClassVar[str] = "rough (Matern 1/2)"
 
-    def evaluate(self, pairs: Pairs) -> Array:
-        return self.profile(self.scaled_sum(pairs))
+    def profile(self, s: Array) -> Array:
+        return np.asarray(np.exp(-np.sqrt(s)))
 
-    def linearise(self, pairs: Pairs) -> Linearised:
-        s = self.scaled_sum(pairs)
-        return Linearised(self.profile(s), self, pairs, s)
+    def slope(self, s: Array, K: Array) -> Array:
+        # Infinite at r = 0, but there it only ever meets differences that are zero.
+        r = np.sqrt(s)
+        return np.divide(-0.5 * K, r, out=np.zeros_like(K), where=r > 0.0)
+
+
+@dataclass(frozen=True, repr=False)
+class Matern32(Stationary):
+    """Matern 3/2: k = (1 + r) exp(-r), r = sqrt(3 s); once differentiable functions.
+
+    Examples
+    --------
+    >>> from polyfid.kernels import Matern32
+    >>> Matern32(2.0)([[0.0]], [[2.0]]).round(4)
+    array([[0.4834]])
+    """
+
+    _words: ClassVar[str] = "once smooth (Matern 3/2)"
+
+    def profile(self, s: Array) -> Array:
+        r = np.sqrt(3.0 * s)
+        return np.asarray((1.0 + r) * np.exp(-r))
+
+    def slope(self, s: Array, K: Array) -> Array:
+        return -1.5 * K / (1.0 + np.sqrt(3.0 * s))
+
+
+@dataclass(frozen=True, repr=False)
+class Matern52(Stationary):
+    """Matern 5/2: k = (1 + r + r^2/3) exp(-r), r = sqrt(5 s); twice differentiable functions.
+
+    Examples
+    --------
+    >>> from polyfid.kernels import Matern52
+    >>> Matern52(2.0)([[0.0]], [[2.0]]).round(4)
+    array([[0.524]])
+    """
+
+    _words: ClassVar[str] = "twice smooth (Matern 5/2)"
+
+    def profile(self, s: Array) -> Array:
+        r = np.sqrt(5.0 * s)
+        return np.asarray((1.0 + r + r * r / 3.0) * np.exp(-r))
+
+    def slope(self, s: Array, K: Array) -> Array:
+        r = np.sqrt(5.0 * s)
+        return (-5.0 / 6.0) * (1.0 + r) * K / (1.0 + r + r * r / 3.0)
+
+
+def Matern(
+    length_scale: float | Sequence[float] = 1.0,
+    nu: float = 1.5,
+    *,
+    length_scale_bounds: Bounds = DEFAULT_BOUNDS,
+    ard: bool | Literal["free"] = False,
+    columns: Sequence[int] | None = None,
+) -> Stationary:
+    """The Matern kernel of smoothness ``nu``: 0.5, 1.5, 2.5 or inf (the RBF).
+
+    Examples
+    --------
+    >>> from polyfid.kernels import Matern
+    >>> Matern(2.0, nu=2.5)
+    Matern52(length_scale=2)
+    """
+    kinds: dict[float, type[Stationary]] = {
+        0.5: Matern12,
+        1.5: Matern32,
+        2.5: Matern52,
+        np.inf: RBF,
+    }
+    if nu not in kinds:
+        raise ValueError(f"Matern(nu=) must be 0.5, 1.5, 2.5 or inf, got {nu!r}")
+    return kinds[nu](length_scale, length_scale_bounds, ard, columns)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, repr=False)
+class RationalQuadratic(Stationary):
+    """Rational quadratic: k = (1 + s / (2 alpha))^-alpha, a mixture of RBFs of many lengths.
+
+    Examples
+    --------
+    >>> from polyfid.kernels import RationalQuadratic
+    >>> RationalQuadratic(2.0, alpha=1.0)([[0.0]], [[2.0]]).round(4)
+    array([[0.6667]])
+    """
+
+    alpha: float = field(default=1.0, kw_only=True)
+    alpha_bounds: Bounds = field(default=DEFAULT_BOUNDS, kw_only=True)
+
+    _hyper: ClassVar[tuple[str, ...]] = ("alpha", "length_scale")  # as scikit-learn orders them
+    _plausible: ClassVar[dict[str, tuple[float, float]]] = {"alpha": (0.0, 1.0)}
+    _words: ClassVar[str] = "smooth at several lengths (rational quadratic)"
+
+    def profile(self, s: Array) -> Array:
+        return np.asarray(np.exp(-self.alpha * np.log1p(s / (2.0 * self.alpha))))
+
+    def slope(self, s: Array, K: Array) -> Array:
+        return -0.5 * K / (1.0 + s / (2.0 * self.alpha))
 
     def _pull(self, at: Linearised, K_bar: Array, places: bool) -> Adjoints:
-        G = K_bar * self.slope(at.saved, at.K)
-        if self._shared and not places:
-            by_column = np.array([-self._power * np.vdot(G, at.saved)])
-            return Adjoints.of_theta(self._lengths_bar(by_column), at.pairs, places)
-        by_column, z_bar = self.pull_sum(at.pairs, G)
-        bars = Adjoints.of_theta(self._lengths_bar(by_column), at.pairs, places)
-        if places:
-            bars.places[:, slice(None) if self.columns is None else self.columns] = z_bar
-        return bars
-
-    def _lengths_bar(self, by_column: Array) -> Array:
-        """The adjoint of the logarithms of length-scales from their effect by column."""
-        if not self._is_free("length_scale"):
-            return np.empty(0)
-        return by_column.sum(keepdims=True) if self._shared else by_column
-
-    def diagonal(self, x: Array) -> Array:
-        return np.ones(len(x))
-
-    def pull_diagonal(self, x: Array, k_bar: Array) -> Array:
-        return np.zeros(len(self.theta))
-
-    def _weak_prior_of(self, name: str, x: Array) -> HyperPrior:
-        if name != "length_scale":
-            return super()._weak_prior_of(name, x)
-        chosen = self._chosen(x)
-        spread = Scale.of(chosen, np.ones(len(chosen))).spread  # 1 of a constant column
-        typical = np.log(len(spread)) / self._power
-        wide = self._length_sd * SHARED_SD
-        if self._shared:
-            # The widest columns decide distances, and constant ones add nothing.
-            moving = np.where(varies(chosen), spread, 0.0)
-            common = root_mean_square(moving if moving.any() else spread)
-            return HyperPrior.independent([float(typical + np.log(common))], [wide])
-        own = self._length_sd * (FREE_SD if self.ard == "free" else OWN_SD)
-        return HyperPrior.tied(typical + np.log(spread), wide, own)
-
-    def _chosen(self, x: Array) -> Array:
-        return x if self.columns is None else x[:, self.columns]
+        bars = super()._pull(at, K_bar, places)
+        if not self._is_free("alpha"):
+            return bars
+        q = at.saved / (2.0 * self.alpha)
+        alpha_bar = self.alpha * np.vdot(K_bar, at.K * (q / (1.0 + q) - np.log1p(q)))
+        return bars._replace(theta=np.append(alpha_bar, bars.theta))
 
     def describe(self, feature_names: Sequence[str] | None = None) -> str:
-        where, low, high = "", np.min(self.length_scale), np.max(self.length_scale)
-        if self.columns is not None:
-            names = [str(c) if feature_names is None else feature_names[c] for c in self.columns]
-            where = " on " + (", ".join(names) if len(names) <= 6 else f"{len(names)} features")
-        lengths = f" {low:.3g}" if self._shared else f"s {low:.3g} to {high:.3g}"
-        return f"{self._words}{where}, length-scale{lengths}"
+        return f"{super().describe(feature_names)}, alpha {self.alpha:.3g}"
 
 
 @dataclass(frozen=True, repr=False)

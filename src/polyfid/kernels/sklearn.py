@@ -13,12 +13,11 @@ from sklearn.base import clone
 from sklearn.gaussian_process import kernels as sk
 
 from polyfid.arrays import Array
-from polyfid.kernels.columnwise import Linear
+from polyfid.kernels.columnwise import RBF, Linear, Matern, RationalQuadratic
 from polyfid.kernels.contract import Adjoints, Kernel, Linearised, Product, Sum, as_kernel
 from polyfid.kernels.leaf import Constant, White
 from polyfid.kernels.pairs import Pairs
 from polyfid.kernels.parameters import Parameters
-from polyfid.kernels.stationary import RBF, Matern, RationalQuadratic
 
 _MIN_BLOCK = 64  # rows; below it calls cost more than arithmetic
 _STEP = 6e-6  # of differences, relative to coordinates: rounding and curvature err alike

@@ -166,11 +166,12 @@ Registered = TypeVar("Registered", bound=type)
 #: gets another name needs an entry of its own in CLASSES.
 _MODULES = {
     "polyfid.arrays": "Scale",
-    "polyfid.kernels.columnwise": "Categorical Linear",
+    "polyfid.kernels.columnwise": (
+        "Categorical Linear Matern12 Matern32 Matern52 RBF RationalQuadratic"
+    ),
     "polyfid.kernels.contract": "Product Sum",
     "polyfid.kernels.leaf": "Constant White",
     "polyfid.kernels.sklearn": "SklearnKernel",
-    "polyfid.kernels.stationary": "RBF Matern12 Matern32 Matern52 RationalQuadratic",
     "polyfid.model.features": "AsGiven Coded Ranked SharedUnit Standardised UnitRows",
     "polyfid.model.likelihoods": "Logit NoisyLogit",
     "polyfid.model.prior": "Autoregressive Coregional",
