@@ -1,6 +1,5 @@
 """What every kernel promises."""
 
-import dataclasses
 from functools import partial
 
 import numpy as np
@@ -73,10 +72,9 @@ def test_slices_of_the_square_are_its_slices(kernel):
 @every
 def test_repeated_points_differ_by_noise_only(kernel):
     # Rows 0 and -3 are one point. Without noise all entries of their block are equal.
-    K = kernel(X)
+    K, noisy = kernel(X), "White" in repr(kernel)
     assert K[0, -3] == pytest.approx(kernel(X[:1], X[-3:-2])[0, 0], rel=IDENTITY)
-    assert K[0, 0] == pytest.approx(K[0, -3], rel=IDENTITY) or "White" in repr(kernel)
-    assert K[0, 0] > K[0, -3] or "White" not in repr(kernel)
+    assert K[0, 0] > K[0, -3] if noisy else K[0, 0] == pytest.approx(K[0, -3], rel=IDENTITY)
 
 
 @every
@@ -87,9 +85,11 @@ def test_adjoint_of_theta_is_finite_differences(kernel, pairs):
     np.testing.assert_array_equal(at.K, kernel.evaluate(pairs))
     bars = at.pull(K_bar)
     assert bars.places.shape == (0, 4)
-    assert_gradient(
-        bars.theta, lambda t: np.vdot(K_bar, kernel.with_theta(t).evaluate(pairs)), kernel.theta
-    )
+
+    def product(theta):
+        return np.vdot(K_bar, kernel.with_theta(theta).evaluate(pairs))
+
+    assert_gradient(bars.theta, product, kernel.theta)
 
 
 @every
@@ -138,6 +138,9 @@ def test_theta_round_trip(kernel):
     np.testing.assert_allclose(again(X), kernel(X), rtol=IDENTITY, atol=IDENTITY)
     other = kernel.theta + np.linspace(-0.5, 0.5, len(kernel.theta))
     np.testing.assert_allclose(kernel.with_theta(other).theta, other, rtol=0.0, atol=IDENTITY)
+    kernel.theta[...] = 99.0  # callers own what they get
+    kernel(X)[...] = 0.0
+    assert repr(kernel) == repr(again)
 
 
 @every
@@ -151,18 +154,6 @@ def test_bounds_and_names_go_with_theta(kernel):
     assert kernel.describe(["age", "income", "town", "trade"])
 
 
-@every
-def test_immutable(kernel):
-    name = dataclasses.fields(kernel)[0].name
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        setattr(kernel, name, 1.0)
-    before = kernel.theta.copy()
-    kernel.with_theta(before + 0.1)
-    kernel.theta[...] = 99.0
-    np.testing.assert_array_equal(kernel.theta, before)
-    kernel(X)[...] = 0.0  # callers own what they get
-
-
 def test_kernels_in_words():
     assert (2.0 * RBF(TWO)).theta_names[1:] == ("rbf.length_scale[0]", "rbf.length_scale[1]")
     assert (RBF() + RBF()).theta_names == ("left.rbf.length_scale", "right.rbf.length_scale")
@@ -171,12 +162,6 @@ def test_kernels_in_words():
         "smooth (RBF) on age, town, length-scale 1, scale 2 plus linear, length-scale 1"
     )
     assert (kernel * 3.0).describe().startswith("(smooth (RBF) on 0, 2")
-
-
-def test_bounds_one_pair_or_one_per_column():
-    np.testing.assert_allclose(RBF(FOUR, EACH).bounds, np.log(EACH), rtol=IDENTITY)
-    np.testing.assert_allclose(RBF(FOUR, (0.1, 9.0)).bounds, np.log([(0.1, 9.0)] * 4))
-    assert RBF(1.0, [[0.1, 9.0]]).length_scale_bounds == (0.1, 9.0)
 
 
 def test_ard_takes_the_number_of_columns_from_the_data():

@@ -232,19 +232,16 @@ def at(tree, path):
 
 
 MISFITS = {
-    "info n_features": [10**15, 3],
+    "info n_features": [3],
     "info classes": [{"$items": [[3], [1, 2, 3]]}],
     "info levels": [{"$tuple": ["crowd", "expert", "more"]}, {"$tuple": ["same", "same"]}],
     "mixtures": [lambda state: {"$tuple": content(at(state, "mixtures")) * 2}],
-    "mixtures 0 members": [{"$tuple": []}],
     "parameters": [lambda state: {**at(state, "parameters"), "colour": "green"}],
-    "info feature_names": [{"$items": [[2], [1, 2]]}],
     "info notes": [{"$tuple": [5]}],
     "info counts": [lambda state: at(state, f"{POSTERIOR} points level")],
     f"{FIT} scheme": ["magic"],
     f"{FIT} optimum climbs": [{"$tuple": []}],
     f"{POSTERIOR} alpha": [lambda state: at(state, f"{POSTERIOR} factor packed")],
-    f"{POSTERIOR} points x": [lambda state: at(state, f"{POSTERIOR} alpha")],
     f"{POSTERIOR} factor size": [1],
     f"{POSTERIOR} prior kernels 0 right columns": [{"$tuple": [10**12]}],
     f"{POSTERIOR} prior kernels": [
