@@ -92,9 +92,9 @@ class Kernel(Tunable):
     def pull_diagonal(self, x: Array, k_bar: Array) -> Array:
         """The adjoint of ``theta``, (p,), from that of `diagonal`, (n,)."""
 
-    @abstractmethod
     def for_features(self, n_features: int) -> Self:
         """The kernel with one length-scale per feature where ``ard`` says so."""
+        return self
 
     @abstractmethod
     def describe(self, feature_names: Sequence[str] | None = None) -> str:
@@ -160,15 +160,15 @@ class _Pair(Kernel):
         left, right = at.saved
         a = left.pull(self._share(K_bar, right.K), places)
         b = right.pull(self._share(K_bar, left.K), places)
-        return Adjoints(np.concatenate([a.theta, b.theta]), a.places + b.places)
+        return Adjoints(np.append(a.theta, b.theta), a.places + b.places)
 
     def diagonal(self, x: Array) -> Array:
         return np.asarray(self._operation(self.left.diagonal(x), self.right.diagonal(x)))
 
     def pull_diagonal(self, x: Array, k_bar: Array) -> Array:
-        sides = ((self.left, self.right), (self.right, self.left))
-        bars = [a.pull_diagonal(x, self._share(k_bar, b.diagonal(x))) for a, b in sides]
-        return np.concatenate(bars)
+        left = self.left.pull_diagonal(x, self._share(k_bar, self.right.diagonal(x)))
+        right = self.right.pull_diagonal(x, self._share(k_bar, self.left.diagonal(x)))
+        return np.append(left, right)
 
     def for_features(self, n_features: int) -> Self:
         return type(self)(self.left.for_features(n_features), self.right.for_features(n_features))

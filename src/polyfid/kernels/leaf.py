@@ -62,9 +62,6 @@ class Leaf(Kernel):
             changes[name] = new[0] if np.ndim(old) == 0 else tuple(new)
         return replace(self, **changes) if changes else self
 
-    def for_features(self, n_features: int) -> Self:
-        return self
-
     def weak_prior(self, x: Array) -> HyperPrior:
         free = filter(self._is_free, self._hyper)
         return HyperPrior.join([self._weak_prior_of(name, x) for name in free])

@@ -20,10 +20,7 @@ CLOSE = 1e-6
 
 
 def _kept(method: Method) -> Method:
-    """A method whose values are computed when they are first asked for.
-
-    Threads may share them: at worst two of them compute the same thing.
-    """
+    """A method whose values are computed once; at worst two threads compute the same one."""
 
     @wraps(method)
     def first_time_only(self: Any, *key: Any) -> Any:
@@ -116,11 +113,8 @@ class Pairs:
 
     @_kept
     def one_hot(self, columns: Columns) -> tuple[NDArray[np.bool_], NDArray[np.bool_], Indices]:
-        """Indicators of the k values that x and z share, (n, k) and (m, k), and their columns.
-
-        x_i and z_j agree in column c where the product of their indicators of c is one. Kept as
-        truth values, an eighth of the memory of floats; converting costs less than the product.
-        """
+        """Indicators of the k values that x and z share, (n, k) and (m, k), and their columns."""
+        # Truth values take an eighth of the memory of floats; converting them costs little.
         x, z = self.raw(columns)
         shared = [np.intersect1d(x[:, c], z[:, c]) for c in range(x.shape[1])]
         column = np.repeat(np.arange(x.shape[1]), [len(values) for values in shared])
@@ -183,11 +177,9 @@ def _right(z: Array) -> Array:
 
 
 def _product(left: Array, right: Array) -> Array:
-    """|x_i - z_j|^2, (n, m), as one product of a left and a right factor.
+    """|x_i - z_j|^2, (n, m), as one product: several times as fast as from differences.
 
-    |x|^2 + |z|^2 - 2 x.z is several times as fast as differences, but cancels for points close to
-    each other, where a Matern 1/2 would feel the square root of the error; those few are computed
-    from their differences.
+    It cancels for points close to each other; these few are computed from their differences.
     """
     d = left.shape[1] - 2
     s: Array = left @ right.T

@@ -122,11 +122,9 @@ class SklearnKernel(Kernel):
         return K
 
     def _gradient(self, pairs: Pairs) -> Array:
-        """Derivatives of the covariance by theta, (n, m, p).
-
-        scikit-learn has them for one set of points only, so x and z are joined, each row of data
-        once: then the same row meets itself on the diagonal, where the noise is.
-        """
+        """Derivatives of the covariance by theta, (n, m, p)."""
+        # scikit-learn has them for one set of points only, so x and z are joined, each row of
+        # data once: then the same row meets itself on the diagonal, where the noise is.
         n, m = pairs.shape
         i, j = pairs.same_rows()
         only_z = np.setdiff1d(np.arange(m), j)
@@ -145,9 +143,6 @@ class SklearnKernel(Kernel):
             gradient = self.kernel(x[rows], eval_gradient=True)[1]
             theta_bar += np.einsum("i,iip->p", k_bar[rows], gradient)
         return theta_bar
-
-    def for_features(self, n_features: int) -> Self:
-        return self
 
     def describe(self, feature_names: Sequence[str] | None = None) -> str:
         return f"{self.kernel!r} of scikit-learn"

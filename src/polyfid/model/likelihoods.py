@@ -1,8 +1,7 @@
 """Likelihoods of labels given the latent values at their rows.
 
-A likelihood holds its labels and weights. It offers what the inference schemes ask for, each an
-array over the rows: derivatives at a point (Laplace), expectations under a Gaussian (variational),
-and log-moments of a Gaussian times one label (EP).
+Each offers derivatives at a point (for Laplace), expectations under a Gaussian (variational) and
+log-moments of a Gaussian times one label (EP), all of them arrays over the rows.
 """
 
 from __future__ import annotations

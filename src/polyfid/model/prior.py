@@ -196,10 +196,7 @@ class LinearisedPrior:
 
 
 class CrossCovariance:
-    """cov(f_t(x), f_u(z)) = sum_s A[t, s] A[u, s] k_s(x, z) for fixed z, each at its level u.
-
-    What depends on the fixed points alone is computed once.
-    """
+    """Covariances with fixed points; what depends on these alone is computed once."""
 
     def __init__(self, prior: Prior, points: Points) -> None:
         self._prior, self._n = prior, len(points)
