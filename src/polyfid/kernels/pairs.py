@@ -19,7 +19,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 CLOSE = 1e-6
 
 
-def _kept(method: Method) -> Method:
+def _computed_once(method: Method) -> Method:
     """A method whose values are computed once; at worst two threads compute the same one."""
 
     @wraps(method)
@@ -33,22 +33,22 @@ def _kept(method: Method) -> Method:
 
 
 class PointSet:
-    """Points (n, d) that take part in many pairs: shifted to their centre once for all of these."""
+    """Points (n, d) of many pairs: shifted to their centre once for all of these."""
 
     def __init__(self, x: Array) -> None:
         self.x = x
 
-    @_kept
+    @_computed_once
     def centre(self, columns: Columns) -> Array:
         """The mean of the points on the chosen columns."""
         return np.asarray(_on(self.x, columns).sum(axis=0) / max(len(self.x), 1))
 
-    @_kept
+    @_computed_once
     def centred(self, columns: Columns) -> Array:
         """The points on the chosen columns minus their centre."""
         return _on(self.x, columns) - self.centre(columns)
 
-    @_kept
+    @_computed_once
     def right(self, columns: Columns, scale: tuple[float, ...] | None) -> Array:
         """The right factor of squared distances to these points, divided by a scale."""
         x = self.centred(columns)
@@ -83,13 +83,13 @@ class Pairs:
         """Both sets of points on the chosen columns."""
         return _on(self.x, columns), _on(self.z, columns)
 
-    @_kept
+    @_computed_once
     def centred(self, columns: Columns) -> tuple[Array, Array]:
         """Both sets on the chosen columns, shifted by a common vector: no digits cancel."""
         x = _on(self.x, columns) - self._points.centre(columns)
         return x, self._points.centred(columns)
 
-    @_kept
+    @_computed_once
     def squared_distances(self, columns: Columns) -> Array:
         """|x_i - z_j|^2 over the columns, (n, m)."""
         return cdist(*self.raw(columns), "sqeuclidean")
@@ -99,19 +99,19 @@ class Pairs:
         x, z = self.centred(columns)
         return _product(_left(x, scale), _right(z / scale))
 
-    @_kept
+    @_computed_once
     def inner(self, columns: Columns) -> Array:
         """x_i . z_j over the columns, (n, m)."""
         x, z = self.raw(columns)
         return np.asarray(x @ z.T)
 
-    @_kept
+    @_computed_once
     def mismatches(self, columns: Columns) -> Array:
         """Number of columns in which x_i and z_j differ, (n, m)."""
         x, z = self.raw(columns)
         return np.asarray(cdist(x, z, "hamming") * x.shape[1])
 
-    @_kept
+    @_computed_once
     def one_hot(self, columns: Columns) -> tuple[NDArray[np.bool_], NDArray[np.bool_], Indices]:
         """Indicators of the k values that x and z share, (n, k) and (m, k), and their columns."""
         # Truth values take an eighth of the memory of floats; converting them costs little.
@@ -145,7 +145,7 @@ class PairsWithin(Pairs):
 class PassingPairs(Pairs):
     """Pairs that are used once, as in a prediction, with a `PointSet` that stays."""
 
-    @_kept
+    @_computed_once
     def squared_distances(self, columns: Columns) -> Array:
         return self.scaled_squared_distances(columns, None)
 

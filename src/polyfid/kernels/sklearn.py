@@ -60,8 +60,8 @@ class SklearnKernel(Kernel):
     kernel: Any
 
     def __post_init__(self) -> None:
-        parts = [self.kernel, *self.kernel.get_params().values()]
-        if any(isinstance(part, sk.CompoundKernel) for part in parts):
+        inside = [self.kernel, *self.kernel.get_params().values()]
+        if any(isinstance(value, sk.CompoundKernel) for value in inside):
             raise ValueError(
                 "CompoundKernel is several kernels, not one; "
                 "give a list of kernels, one per level, where several are meant"
