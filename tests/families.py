@@ -17,8 +17,6 @@ from polyfid.model.prior import Autoregressive, Coregional
 from polyfid.rows import Points
 from polyfid.rows.source import LabelledPoints
 
-# kernels of four columns
-
 FOUR = (0.7, 1.3, 2.1, 0.9)  # length-scales of four columns
 TWO = (0.8, 1.7)
 EACH = ((0.1, 10.0), (0.2, 20.0), (0.3, 30.0), (0.4, 40.0))
@@ -78,9 +76,6 @@ def every_kernel(names=tuple(KERNELS)):
     return pytest.mark.parametrize("kernel", kernels, ids=list(names))
 
 
-# priors, likelihoods
-
-
 def autoregressive(kernel, n_levels):
     """Kernels that differ from level to level, and rho of both signs."""
     kernels = tuple(kernel.with_theta(kernel.theta + 0.2 * s) for s in range(n_levels))
@@ -121,8 +116,6 @@ every_combination = pytest.mark.parametrize(
     ("scheme", "likelihood"),
     [(s, name) for s in SCHEMES for name in LIKELIHOODS if s != "laplace" or name == "logit"],
 )
-
-# rows
 
 
 def make_points(n, n_levels, seed=0):
@@ -170,9 +163,6 @@ def dense_covariance(prior, a, b, same=False):
         np.outer(A[a.level, s], A[b.level, s]) * (k(a.x) if same else k(a.x, b.x))
         for s, k in enumerate(prior.kernels)
     )
-
-
-# gradients
 
 
 def converged(value):

@@ -139,7 +139,7 @@ class Decoder:
         array = np.empty(len(items), dtype=object)
         for i, item in enumerate(self._list(items, depth + 1)):  # all at once would unpack lists
             array[i] = item
-        return array.reshape(shape)
+        return array.reshape(tuple(shape))
 
     def _instance(self, content: Any, depth: int) -> Any:
         name, fields = content
