@@ -10,24 +10,12 @@ from tolerances import GRADIENT
 
 from polyfid.inference import SCHEMES
 from polyfid.inference.inducing import Inducing
-from polyfid.kernels import (
-    RBF,
-    Categorical,
-    Constant,
-    Linear,
-    Matern12,
-    Matern32,
-    Matern52,
-    RationalQuadratic,
-    White,
-)
+from polyfid.kernels import RBF, Categorical, Constant, Linear, Matern, RationalQuadratic, White
 from polyfid.kernels.sklearn import SklearnKernel
 from polyfid.model.likelihoods import Logit, NoisyLogit
 from polyfid.model.prior import Autoregressive, Coregional
 from polyfid.rows import Points
 from polyfid.rows.source import LabelledPoints
-
-# ------------------------------------------------------------------------- kernels of four columns
 
 FOUR = (0.7, 1.3, 2.1, 0.9)  # length-scales of four columns
 TWO = (0.8, 1.7)
@@ -38,85 +26,54 @@ KERNELS = {
     "constant": Constant(1.7),
     "constant fixed": Constant(1.7, "fixed"),
     "white": White(0.3),
-    "white fixed": White(0.3, "fixed"),
     "rbf": RBF(1.4),
-    "rbf fixed": RBF(1.4, "fixed"),
     "rbf ard asked for": RBF(1.4, ard=True),
     "rbf ard free": RBF(FOUR, ard="free"),
-    "rbf columns ard free": RBF(1.4, ard="free", columns=(3, 1)),
     "rbf ard fixed": RBF(FOUR, "fixed"),
     "rbf ard bounds per column": RBF(FOUR, EACH),
     "rbf column": RBF(1.4, columns=(2,)),
-    "rbf columns ard": RBF(TWO, columns=(3, 1)),
-    "matern 1/2": Matern12(1.4),
-    "matern 1/2 ard": Matern12(FOUR),
-    "matern 3/2": Matern32(1.4),
-    "matern 3/2 ard": 1.5 * Matern32(FOUR),
-    "matern 5/2 columns": 1.5 * Matern52(1.4, columns=(0, 1)),
-    "matern 5/2 ard columns": Matern52(TWO, columns=(0, 2)),
+    "matern 1/2": Matern(1.4, 0.5),
+    "matern 1/2 ard": Matern(FOUR, 0.5),
+    "matern 3/2 ard": 1.5 * Matern(FOUR, 1.5),
+    "matern 5/2 columns": 1.5 * Matern(1.4, 2.5, columns=(0, 1)),
+    "matern 5/2 ard columns": Matern(TWO, 2.5, columns=(0, 2)),
     "rational quadratic": RationalQuadratic(1.4, alpha=0.6),
     "rational quadratic ard": RationalQuadratic(FOUR, alpha=0.7),
     "rational quadratic alpha fixed": RationalQuadratic(FOUR, alpha=2.5, alpha_bounds="fixed"),
     "rational quadratic length fixed": RationalQuadratic(FOUR, "fixed", alpha=2.5),
-    "rational quadratic near rbf": RationalQuadratic(1.4, alpha=1e4),
     "linear": Linear(1.4),
-    "linear fixed": Linear(1.4, "fixed"),
-    "linear columns": Linear(1.4, columns=(3, 1)),
     "linear columns ard": Linear(TWO, columns=(3, 1)),
     "linear ard and bias": Linear(FOUR) + Constant(0.5),
     "categorical": Categorical(1.4),
     "categorical ard": 2.0 * Categorical(FOUR),
-    "categorical ard free": Categorical(1.4, ard="free"),
-    "categorical ard fixed": Categorical(FOUR, "fixed"),
     "categorical columns ard": Categorical(TWO, columns=(2, 3)),
-    "constant + constant": Constant(1.7) + Constant(0.4),
-    "constant * constant": Constant(1.7) * Constant(0.4),
     "constant * white": 2.0 * White(0.3),
     "scaled ard": 2.0 * RBF(FOUR),
-    "scaled from the right": RBF(FOUR) * 2.0,
     "sum": RBF(1.4) + Linear(FOUR),
     "sum with noise": 1.5 * RBF(1.4) + White(0.3),
-    "product": Matern32(1.4) * Linear(FOUR),
-    "product with noise": RBF(1.4) * White(0.3),
+    "product": Matern(1.4, 1.5) * Linear(FOUR),
     "scaled noise": 1.5 * (RBF(1.4) + White(0.4)),
     "same four times": RBF(1.4) + ((RBF(0.6) + RBF(0.3)) + RBF(0.2)),
     "partly fixed": Constant(2.0, "fixed") * RBF(1.4) + Constant(0.5) * Linear(1.0, "fixed"),
     "mixed columns": 2.0 * RBF(TWO, columns=(0, 1)) * Categorical(TWO, columns=(2, 3)),
-    "nested": 2.0 * (RBF(FOUR) * (Linear(1.4) + 0.5) + White(0.1)) + 0.7 * Matern12(1.1),
+    "nested": 2.0 * (RBF(FOUR) * (Linear(1.4) + 0.5) + White(0.1)) + 0.7 * Matern(1.1, 0.5),
     "wrapped periodic": SklearnKernel(sk.ExpSineSquared(1.4, 3.0)),
     "wrapped, partly fixed": SklearnKernel(sk.ExpSineSquared(1.4, 3.0, periodicity_bounds="fixed")),
     "wrapped polynomial": SklearnKernel(sk.DotProduct(0.8) ** 2),
-    "wrapped ard": SklearnKernel(sk.RBF(FOUR) ** 2),
     "wrapped fixed": SklearnKernel(sk.RBF(1.4, "fixed") ** 2),
     "wrapped noise": 1.5 * SklearnKernel((sk.RBF(1.4) + sk.WhiteKernel(0.3)) ** 2),
     "wrapped in a sum": 2.0 * SklearnKernel(sk.RBF(1.2) ** 2) + RBF(FOUR),
 }
 #: For tests of many combinations: every family, without noise per row, and with it.
-SMOOTH = [
-    "rbf",
-    "scaled ard",
-    "matern 1/2",
-    "matern 3/2 ard",
-    "matern 5/2 columns",
-    "rational quadratic ard",
-    "linear ard and bias",
-    "categorical ard",
-    "sum",
-    "partly fixed",
-    "mixed columns",
-]
+SMOOTH = ["rbf", "scaled ard", "matern 1/2", "matern 3/2 ard", "matern 5/2 columns"]
+SMOOTH += ["rational quadratic ard", "linear ard and bias", "categorical ard"]
+SMOOTH += ["sum", "partly fixed", "mixed columns"]
 NOISY = ["sum with noise", "scaled noise"]
 
 
-def kernel_named(name):
-    return KERNELS[name].for_features(4)
-
-
 def every_kernel(names=tuple(KERNELS)):
-    return pytest.mark.parametrize("kernel", [kernel_named(n) for n in names], ids=list(names))
-
-
-# --------------------------------------------------------------------------- priors, likelihoods
+    kernels = [KERNELS[name].for_features(4) for name in names]
+    return pytest.mark.parametrize("kernel", kernels, ids=list(names))
 
 
 def autoregressive(kernel, n_levels):
@@ -159,8 +116,6 @@ every_combination = pytest.mark.parametrize(
     ("scheme", "likelihood"),
     [(s, name) for s in SCHEMES for name in LIKELIHOODS if s != "laplace" or name == "logit"],
 )
-
-# ------------------------------------------------------------------------------------------ rows
 
 
 def make_points(n, n_levels, seed=0):
@@ -208,9 +163,6 @@ def dense_covariance(prior, a, b, same=False):
         np.outer(A[a.level, s], A[b.level, s]) * (k(a.x) if same else k(a.x, b.x))
         for s, k in enumerate(prior.kernels)
     )
-
-
-# ------------------------------------------------------------------------------------- gradients
 
 
 def converged(value):

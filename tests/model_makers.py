@@ -6,16 +6,7 @@ from saved_models import two_levels
 from sklearn.gaussian_process import kernels as sk
 
 from polyfid import MultiFidelityClassifier
-from polyfid.kernels import (
-    RBF,
-    Categorical,
-    Constant,
-    Linear,
-    Matern12,
-    Matern52,
-    RationalQuadratic,
-    White,
-)
+from polyfid.kernels import RBF, Categorical, Constant, Linear, Matern, RationalQuadratic, White
 
 NEW = np.random.RandomState(9).standard_normal((40, 2))
 
@@ -63,7 +54,7 @@ def with_categories():
 
 KERNELS = (
     RBF(ard=True) * Constant(2.0, (0.1, 10.0)),
-    Matern52(2.0) + White(0.1, "fixed") + Linear(columns=[1]) * RationalQuadratic(alpha=0.7),
+    Matern(2.0, 2.5) + White(0.1, "fixed") + Linear(columns=[1]) * RationalQuadratic(alpha=0.7),
 )
 MAKERS = {
     "plain": binary,
@@ -83,7 +74,9 @@ MAKERS = {
         standardize=False,
         levels=("crowd", "expert"),
     ),
-    "categories by hand": lambda: binary(kernel=Matern12(columns=[0]) * Categorical(columns=[1])),
+    "categories by hand": lambda: binary(
+        kernel=Matern(nu=0.5, columns=[0]) * Categorical(columns=[1])
+    ),
     "fidelity in a data frame": frame_with_fidelity,
     "weights and a tuning sample": weighted,
     "inducing points": lambda: binary(n_inducing=8),

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from tolerances import IDENTITY
 
-from polyfid.kernels import RBF
 from polyfid.model.features import AsGiven, Coded, Ranked, SharedUnit, Standardised, UnitRows
 
 ALL = [AsGiven, Standardised, Ranked, SharedUnit, UnitRows, Coded]
@@ -34,9 +33,6 @@ tables = hnp.arrays(
 )
 
 
-# What all maps have in common
-
-
 @pytest.mark.parametrize("kind", ALL)
 def test_rows_are_mapped_one_by_one(kind):
     features = kind.of(X, ONES)
@@ -48,35 +44,22 @@ def test_rows_are_mapped_one_by_one(kind):
 
 
 @pytest.mark.parametrize("kind", ALL)
-def test_weight_is_repetition(kind):
+def test_weight_is_repetition_in_any_order(kind):
     weight = np.random.default_rng(1).integers(1, 5, len(X))
     weighted = kind.of(X, weight.astype(float))
-    repeated = kind.of(np.repeat(X, weight, axis=0), np.ones(weight.sum()))
+    repeated = kind.of(np.repeat(X, weight, axis=0)[::-1], np.ones(weight.sum()))
     new = some_rows(seed=2)
     np.testing.assert_allclose(weighted(new), repeated(new), rtol=IDENTITY, atol=IDENTITY)
     if kind in (Standardised, Ranked, SharedUnit, UnitRows):
         assert np.abs(weighted(new) - kind.of(X, ONES)(new)).max() > 0.01
 
 
-@pytest.mark.parametrize("kind", ALL)
-def test_the_order_of_training_rows_does_not_matter(kind):
-    order = np.random.default_rng(1).permutation(len(X))
-    weight = np.random.default_rng(2).uniform(0.5, 2.0, len(X))
-    one, other = kind.of(X, weight), kind.of(X[order], weight[order])
-    np.testing.assert_allclose(one(X), other(X), rtol=IDENTITY, atol=IDENTITY)
-
-
 @pytest.mark.parametrize("kind", [Standardised, Ranked, SharedUnit])
 def test_constant_columns_become_exactly_zero(kind):
-    x = np.column_stack([X, np.full(len(X), 0.1)])
-    points = kind.of(x, np.linspace(0.3, 2.0, len(X)))(x)
+    x, weight = np.column_stack([X, np.full(len(X), 0.1)]), np.linspace(0.3, 2.0, len(X))
+    points = kind.of(x, weight)(x)
     assert not points[:, -1].any()
-    np.testing.assert_allclose(
-        points[:, :-1], kind.of(X, np.linspace(0.3, 2.0, len(X)))(X), rtol=IDENTITY, atol=IDENTITY
-    )
-
-
-# What maps forget
+    np.testing.assert_allclose(points[:, :-1], kind.of(X, weight)(X), rtol=IDENTITY, atol=IDENTITY)
 
 
 @settings(deadline=None, max_examples=50)
@@ -122,23 +105,6 @@ def test_ranks_are_shares_of_the_rows_below():
     np.testing.assert_allclose(points.ravel(), (shares - 0.5) / sd, rtol=IDENTITY)
 
 
-def test_uncertainty_grows_away_from_ranked_rows():
-    x = np.exp(np.random.default_rng(0).normal(size=(30, 1)))
-    features = Ranked.of(x, np.ones(30))
-    kernel = RBF(1.0)
-    K = kernel(features(x)) + 0.1 * np.eye(30)
-    k = kernel(features(x.max() + np.ptp(x) * np.array([[0.0], [0.2], [0.5], [3.0]])), features(x))
-    variance = 1.0 - np.einsum("ij,ji->i", k, np.linalg.solve(K, k.T))
-    assert (np.diff(variance) > 0.05).all()
-    assert variance[-1] > 0.999
-
-
-def test_two_values_have_no_ranks_to_speak_of():
-    x = np.random.default_rng(0).integers(0, 2, (20, 3)).astype(float)
-    assert Ranked.of(x, np.ones(20)) is None
-    assert Ranked.of(np.column_stack([x, np.arange(20.0)]), np.ones(20)) is not None
-
-
 def test_shared_unit_keeps_proportions():
     rng = np.random.default_rng(0)
     x = rng.normal(2.0, 1.0, (50, 3)) * np.array([1.0, 10.0, 0.01])
@@ -147,8 +113,6 @@ def test_shared_unit_keeps_proportions():
     assert np.mean(points.std(axis=0) ** 2) == pytest.approx(1.0)
     ratio = np.ptp(points, axis=0) / np.ptp(x, axis=0)
     np.testing.assert_allclose(ratio, ratio[0])
-    distances = np.linalg.norm(points[1:] - points[0], axis=1)
-    np.testing.assert_allclose(distances, ratio[0] * np.linalg.norm(x[1:] - x[0], axis=1))
 
 
 @pytest.mark.parametrize("kind", [SharedUnit, UnitRows])
@@ -168,9 +132,10 @@ def test_a_column_that_varies_by_rounding_has_no_unit():
     np.testing.assert_allclose(other, plain, rtol=IDENTITY)
 
 
-def test_one_column_is_its_own_unit():
-    assert SharedUnit.of(X[:, :1], ONES) is None
-    assert SharedUnit.of(np.column_stack([X[:, 0], np.ones(len(X))]), ONES) is None
+def test_maps_that_make_no_sense_are_none():
+    assert Ranked.of(X[:, 2:], ONES) is None  # two values have no shape
+    assert SharedUnit.of(X[:, :1], ONES) is None  # one column is its own unit
+    assert SharedUnit.of(np.column_stack([X[:, 0], ONES]), ONES) is None
     assert UnitRows.of(X[:, :2], ONES) is None
 
 
@@ -194,37 +159,19 @@ def test_a_row_of_zeros_has_no_direction():
     x[4] = 0.0
     features = UnitRows.of(x, np.ones(20))
     assert np.isfinite(features(x)).all()
-    np.testing.assert_allclose(
-        features(x)[4], -features.unit.scale.centre / features.unit.scale.spread
-    )
+    scale = features.unit.scale
+    np.testing.assert_allclose(features(x)[4], -scale.centre / scale.spread)
 
 
-# Indicator columns
-
-
-@st.composite
-def blocks_and_rows(draw):
-    """Codes of a few categorical columns, all of whose categories occur, and numeric columns."""
-    sizes = draw(st.lists(st.integers(2, 4), min_size=1, max_size=4))
-    n = draw(st.integers(8, 20))
-    codes = []
-    for size in sizes:
-        rest = draw(hnp.arrays(int, n - size, elements=st.integers(0, size - 1)))
-        order = draw(st.permutations(range(n)))
-        codes.append(np.concatenate([np.arange(size), rest])[order])
-    return sizes, codes, np.linspace(0.0, 1.0, n) ** 2
-
-
-@settings(deadline=None, max_examples=60)
-@given(drawn=blocks_and_rows(), between=st.booleans())
-def test_coded_reads_what_one_hot_encoding_wrote(drawn, between):
-    sizes, codes, numeric = drawn
-    parts = [numeric[:, None]]
+@pytest.mark.parametrize("between", [False, True])
+@pytest.mark.parametrize("sizes", [[2], [4, 3], [2, 2, 4, 3]])
+def test_coded_reads_what_one_hot_encoding_wrote(sizes, between):
+    rng, numeric = np.random.default_rng(0), np.linspace(0.0, 1.0, 15) ** 2
+    codes = [rng.permutation(np.arange(15) % size) for size in sizes]
+    columns = [numeric]
     for column in codes:
-        parts.append(one_hot(column))
-        if between:
-            parts.append(numeric[:, None])
-    x = np.column_stack(parts)
+        columns += [one_hot(column), numeric] if between else [one_hot(column)]
+    x = np.column_stack(columns)
     features = Coded.of(x, np.ones(len(x)))
     assert [stop - start for start, stop in features.blocks] == sizes
     np.testing.assert_array_equal(features(x)[:, features.n_numeric :], np.column_stack(codes))
@@ -243,10 +190,7 @@ def test_blocks_are_set_once_in_every_row(x):
     features = Coded.of(x, np.ones(len(x)))
     if features is None:
         return
-    before = 0
     for start, stop in features.blocks:
-        assert before <= start < stop
-        before = stop
         np.testing.assert_array_equal(x[:, start:stop].sum(axis=1), 1.0)
         assert x[:, start:stop].any(axis=0).sum() >= 2
     points = features(x)
@@ -264,11 +208,9 @@ def test_blocks_are_set_once_in_every_row(x):
         np.array([[0, 1], [1, 1], [1, 0], [0, 1]]),  # two flags
         np.array([[0, 0, 1], [0, 0, 0], [1, 0, 0], [0, 1, 0]]),  # one row with nothing set
         np.array([[0, 2], [2, 0], [0, 2], [2, 0]]),  # not indicators
-        np.array([[0, 0.5], [1, 0.5], [0, 0.5], [1, 0.5]]),
         np.array([[1, 0], [1, 0], [1, 0], [1, 0]]),  # one category
-        np.array([[1], [1], [1], [1]]),
     ],
-    ids=["numbers", "flags", "empty row", "twos", "half", "one category", "one column"],
+    ids=["numbers", "flags", "empty row", "twos", "one category"],
 )
 def test_what_is_no_block(x):
     assert Coded.of(x.astype(float), np.ones(len(x))) is None

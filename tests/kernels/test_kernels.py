@@ -1,31 +1,16 @@
 """What every kernel promises."""
 
-import dataclasses
+from functools import partial
 
 import numpy as np
 import pytest
-from families import EACH, FOUR, KERNELS, TWO, differences, every_kernel
+from families import EACH, FOUR, TWO, differences, every_kernel
 from tolerances import GRADIENT, IDENTITY
 
-from polyfid.kernels import (
-    RBF,
-    Categorical,
-    Constant,
-    Linear,
-    Matern,
-    Matern12,
-    Matern32,
-    Matern52,
-    Pairs,
-    RationalQuadratic,
-    White,
-)
+from polyfid.kernels import RBF, Categorical, Constant, Linear, Matern, Pairs, RationalQuadratic
 from polyfid.kernels.pairs import PairsWithin, PassingPairs, PointSet
 from polyfid.model.prior import tiles
 from polyfid.rows import Points
-
-# scikit-learn's periodic kernel is a function of the Euclidean distance: positive in one column.
-NOT_POSITIVE = {"wrapped periodic", "wrapped, partly fixed"}
 
 
 def some_points(n, seed=0):
@@ -49,6 +34,7 @@ PAIRS = {
     "one row": Pairs(X[:1], X),
     "no points": Pairs(X, X[:0]),
 }
+MATERNS = [partial(Matern, nu=nu) for nu in (0.5, 1.5, 2.5, np.inf)]
 every_pairs = pytest.mark.parametrize("pairs", PAIRS.values(), ids=list(PAIRS))
 every = every_kernel()
 
@@ -61,23 +47,12 @@ def assert_gradient(found, function, at):
 
 
 @every
-def test_symmetric_with_its_diagonal(kernel):
+def test_symmetric_with_its_diagonal_and_positive(kernel):
     K = kernel(X)
     np.testing.assert_allclose(K, K.T, rtol=IDENTITY, atol=IDENTITY)
     np.testing.assert_allclose(kernel.diagonal(X), np.diag(K), rtol=IDENTITY)
-
-
-@pytest.mark.parametrize("name", [name for name in KERNELS if name not in NOT_POSITIVE])
-def test_positive_semidefinite(name):
-    assert np.linalg.eigvalsh(KERNELS[name](X)).min() >= -1e-10
-
-
-@every
-@every_pairs
-def test_values_are_full_matrices_with_and_without_derivatives(kernel, pairs):
-    K = kernel.evaluate(pairs)
-    assert K.shape == pairs.shape == kernel.linearise(pairs).K.shape
-    np.testing.assert_array_equal(kernel.linearise(pairs).K, K)
+    # scikit-learn's periodic kernel is a function of the distance: positive in one column.
+    assert np.linalg.eigvalsh(K).min() >= -1e-10 or "ExpSineSquared" in repr(kernel)
 
 
 @every
@@ -97,24 +72,24 @@ def test_slices_of_the_square_are_its_slices(kernel):
 @every
 def test_repeated_points_differ_by_noise_only(kernel):
     # Rows 0 and -3 are one point. Without noise all entries of their block are equal.
-    K = kernel(X)
+    K, noisy = kernel(X), "White" in repr(kernel)
     assert K[0, -3] == pytest.approx(kernel(X[:1], X[-3:-2])[0, 0], rel=IDENTITY)
-    noisy = any("noise" in n for n in kernel.theta_names) or "White" in repr(kernel)
-    if noisy:
-        assert K[0, 0] > K[0, -3]
-    else:
-        assert K[0, 0] == pytest.approx(K[0, -3], rel=IDENTITY)
+    assert K[0, 0] > K[0, -3] if noisy else K[0, 0] == pytest.approx(K[0, -3], rel=IDENTITY)
 
 
 @every
 @every_pairs
 def test_adjoint_of_theta_is_finite_differences(kernel, pairs):
     K_bar = np.random.default_rng(2).normal(size=pairs.shape)
-    bars = kernel.linearise(pairs).pull(K_bar)
+    at = kernel.linearise(pairs)
+    np.testing.assert_array_equal(at.K, kernel.evaluate(pairs))
+    bars = at.pull(K_bar)
     assert bars.places.shape == (0, 4)
-    assert_gradient(
-        bars.theta, lambda t: np.vdot(K_bar, kernel.with_theta(t).evaluate(pairs)), kernel.theta
-    )
+
+    def product(theta):
+        return np.vdot(K_bar, kernel.with_theta(theta).evaluate(pairs))
+
+    assert_gradient(bars.theta, product, kernel.theta)
 
 
 @every
@@ -147,14 +122,6 @@ def test_adjoint_of_the_diagonal_is_finite_differences(kernel):
     assert_gradient(found, lambda t: k_bar @ kernel.with_theta(t).diagonal(X), kernel.theta)
 
 
-def test_evaluating_runs_no_derivatives(monkeypatch):
-    for cls in (RBF, Linear, Categorical, Constant, White):
-        monkeypatch.setattr(cls, "linearise", None)
-        monkeypatch.setattr(cls, "_pull", None)
-    kernel = 2.0 * RBF(FOUR) * Categorical(TWO, columns=(2, 3)) + Linear(1.4) + White(0.1)
-    assert kernel(X).shape == (13, 13)
-
-
 def test_points_are_centred_once_for_all_tiles():
     # A copy per tile took several times the memory of the covariance.
     x = np.random.default_rng(0).normal(size=(600, 50))
@@ -167,12 +134,13 @@ def test_points_are_centred_once_for_all_tiles():
 @every
 def test_theta_round_trip(kernel):
     again = kernel.with_theta(kernel.theta)
-    assert type(again) is type(kernel)
     assert repr(again) == repr(kernel)
-    np.testing.assert_allclose(again.theta, kernel.theta, rtol=0.0, atol=IDENTITY)
     np.testing.assert_allclose(again(X), kernel(X), rtol=IDENTITY, atol=IDENTITY)
     other = kernel.theta + np.linspace(-0.5, 0.5, len(kernel.theta))
     np.testing.assert_allclose(kernel.with_theta(other).theta, other, rtol=0.0, atol=IDENTITY)
+    kernel.theta[...] = 99.0  # callers own what they get
+    kernel(X)[...] = 0.0
+    assert repr(kernel) == repr(again)
 
 
 @every
@@ -186,41 +154,14 @@ def test_bounds_and_names_go_with_theta(kernel):
     assert kernel.describe(["age", "income", "town", "trade"])
 
 
-@every
-def test_immutable(kernel):
-    name = dataclasses.fields(kernel)[0].name
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        setattr(kernel, name, 1.0)
-    before = kernel.theta.copy()
-    kernel.with_theta(before + 0.1)
-    kernel.theta[...] = 99.0
-    np.testing.assert_array_equal(kernel.theta, before)
-    kernel(X)[...] = 0.0  # callers own what they get
-
-
-def test_columns_are_named_in_words():
+def test_kernels_in_words():
+    assert (2.0 * RBF(TWO)).theta_names[1:] == ("rbf.length_scale[0]", "rbf.length_scale[1]")
+    assert (RBF() + RBF()).theta_names == ("left.rbf.length_scale", "right.rbf.length_scale")
     kernel = 2.0 * RBF(columns=(0, 2)) + Linear()
     assert kernel.describe(["age", "income", "town"]) == (
         "smooth (RBF) on age, town, length-scale 1, scale 2 plus linear, length-scale 1"
     )
     assert (kernel * 3.0).describe().startswith("(smooth (RBF) on 0, 2")
-
-
-def test_names_say_what_and_where():
-    kernel = 2.0 * RBF((1.0, 2.0)) + White()
-    assert kernel.theta_names == (
-        "constant.value",
-        "rbf.length_scale[0]",
-        "rbf.length_scale[1]",
-        "white.noise_level",
-    )
-    assert (RBF() + RBF()).theta_names == ("left.rbf.length_scale", "right.rbf.length_scale")
-
-
-def test_bounds_one_pair_or_one_per_column():
-    np.testing.assert_allclose(RBF(FOUR, EACH).bounds, np.log(EACH), rtol=IDENTITY)
-    np.testing.assert_allclose(RBF(FOUR, (0.1, 9.0)).bounds, np.log([(0.1, 9.0)] * 4))
-    assert RBF(1.0, [[0.1, 9.0]]).length_scale_bounds == (0.1, 9.0)
 
 
 def test_ard_takes_the_number_of_columns_from_the_data():
@@ -230,7 +171,6 @@ def test_ard_takes_the_number_of_columns_from_the_data():
     free = RBF(2.0, ard="free").for_features(2)
     assert free == RBF((2.0, 2.0), ard="free") != RBF((2.0, 2.0))
     assert free.with_theta(free.theta + 0.1).ard == "free"
-    assert Matern(1.4, nu=0.5, ard="free") == Matern12(1.4, ard="free")
 
 
 @pytest.mark.parametrize(
@@ -241,10 +181,9 @@ def test_columns_are_a_selection_of_the_data(narrow, wide):
     np.testing.assert_allclose(narrow(X), wide(X[:, [3, 1]]), rtol=IDENTITY)
 
 
-@pytest.mark.parametrize("cls", [RBF, Matern12, Matern32, Matern52, RationalQuadratic, Linear])
+@pytest.mark.parametrize("cls", [*MATERNS, RationalQuadratic, Linear, Categorical])
 def test_equal_length_scales_are_one_shared(cls):
     np.testing.assert_allclose(cls((1.4,) * 4)(X), cls(1.4)(X), rtol=IDENTITY, atol=IDENTITY)
-    np.testing.assert_allclose(Categorical((1.4,) * 4)(X), Categorical(1.4)(X), rtol=IDENTITY)
 
 
 def test_far_from_the_origin_nothing_is_lost():
@@ -252,11 +191,11 @@ def test_far_from_the_origin_nothing_is_lost():
     # The coordinates themselves are rounded to about 1e-10.
     far = X + 1e6
     np.testing.assert_allclose(RBF(FOUR)(far), RBF(FOUR)(X), atol=1e-8)
-    np.testing.assert_array_equal(np.diag(Matern12(FOUR)(far)), 1.0)
+    np.testing.assert_array_equal(np.diag(Matern(FOUR, 0.5)(far)), 1.0)
 
 
 @pytest.mark.parametrize("repeats", [1, 30])
-@pytest.mark.parametrize("cls", [RBF, Matern12, Matern32, Matern52])
+@pytest.mark.parametrize("cls", MATERNS)
 def test_points_close_together(cls, repeats):
     near = X + 1e-9 * np.random.default_rng(5).normal(size=X.shape)
     x = np.concatenate([X, *[near] * repeats])
@@ -276,36 +215,28 @@ def test_numbers_are_constants():
     assert 2 * RBF() == np.float64(2.0) * RBF() == Constant(2.0) * RBF()
     assert RBF() * np.float64(2.0) == RBF() * Constant(2.0)
     assert 2 + RBF() == np.int64(2) + RBF() == Constant(2.0) + RBF()
-    assert repr(2.0 * (RBF() + Linear())) == (
-        "Constant(value=2) * (RBF(length_scale=1) + Linear(length_scale=1))"
-    )
+    assert repr(2.0 * (RBF() + 1)).endswith("* (RBF(length_scale=1) + Constant(value=1))")
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda: RBF(-1.0), r"RBF\(length_scale=\) must be a number, or one per column, positive"),
-        (lambda: RBF([1.0, 0.0]), r"RBF\(length_scale=\).*got \[1.0, 0.0\]"),
         (lambda: RBF("long"), r"RBF\(length_scale=\).*got 'long'"),
-        (lambda: Matern32(np.nan), r"Matern32\(length_scale=\)"),
         (lambda: Constant([1.0, 2.0]), r"Constant\(value=\) must be a number, positive"),
         (lambda: RationalQuadratic(alpha=[1.0]), r"RationalQuadratic\(alpha=\) must be a number,"),
         (lambda: RBF(1.0, (2.0, 1.0)), r"RBF\(length_scale_bounds=\) must be \(low, high\)"),
         (lambda: RBF(1.0, (0.0, 1.0)), r"0 < low <= high < inf"),
-        (lambda: RBF(1.0, ("low", "high")), r"RBF\(length_scale_bounds=\)"),
         (lambda: RBF(1.0, None), r"RBF\(length_scale_bounds=\).*got None"),
         (lambda: RBF(1.0, "free"), r'or "fixed"; got \'free\''),
         (lambda: RBF(TWO, EACH), r"one such pair per value \(2 in all\)"),
         (lambda: RBF(ard="loose"), r'RBF\(ard=\) must be False, True or "free"; got \'loose\''),
         (lambda: RBF(columns=(1, 1)), r"columns of RBF must be distinct indices from 0"),
-        (lambda: RBF(columns=(-1,)), r"columns of RBF must be distinct indices from 0"),
         (lambda: RBF(FOUR, columns=(0, 1)), r"RBF has 4 length-scales for 2 features"),
         (lambda: RBF(TWO).for_features(4), r"RBF has 2 length-scales for 4 features"),
         (lambda: RBF(columns=(1, 4))(X), r"RBF asks for column 4, but there are 4 features"),
-        (lambda: (2.0 * RBF(columns=(9,)) + White())(X), r"RBF asks for column 9"),
         (lambda: RBF()([1.0, 2.0]), r"X must have the shape \(rows, features\), got \(2,\)"),
         (lambda: Matern(nu=2.0), r"Matern\(nu=\) must be 0.5, 1.5, 2.5 or inf, got 2.0"),
-        (lambda: 0.0 * RBF(), r"Constant\(value=\) must be a number, positive and finite"),
     ],
 )
 def test_errors_say_what_is_wrong(make, message):

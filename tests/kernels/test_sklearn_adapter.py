@@ -5,14 +5,7 @@ import pytest
 from sklearn.gaussian_process import kernels as sk
 from tolerances import IDENTITY
 
-from polyfid.kernels import (
-    RBF,
-    Linear,
-    Matern52,
-    Pairs,
-    White,
-    from_sklearn,
-)
+from polyfid.kernels import RBF, Linear, Matern52, Pairs, White, from_sklearn
 from polyfid.kernels.sklearn import SklearnKernel
 
 SAME = 1e-12  # the same formula in another order of operations
@@ -25,25 +18,17 @@ X[-2:] = X[:2]
 Z = np.concatenate([rng.normal(size=(5, 3)), X[:2]])
 
 TRANSLATED = [
-    sk.ConstantKernel(2.5, (0.1, 9.0)),
-    sk.ConstantKernel(2),
+    sk.ConstantKernel(2, (0.1, 9.0)),
     sk.ConstantKernel(2.5, "fixed"),
     sk.WhiteKernel(0.3, (1e-3, 2.0)),
-    sk.WhiteKernel(0.3, "fixed"),
     sk.RBF(1.4, (0.2, 30.0)),
-    sk.RBF(1.4, "fixed"),
-    sk.RBF([1.4]),
     sk.RBF([1.4], [(0.2, 30.0)]),
-    sk.RBF(THREE),
     sk.RBF(THREE, EACH),
     sk.RBF(np.array(THREE), "fixed"),
     *[sk.Matern(1.4, (0.2, 30.0), nu) for nu in (0.5, 1.5, 2.5, np.inf)],
     *[sk.Matern(THREE, EACH, nu) for nu in (0.5, 1.5, 2.5, np.inf)],
     sk.RationalQuadratic(1.4, 0.6, (0.2, 30.0), (0.3, 40.0)),
-    sk.RationalQuadratic(1.4, 0.6, "fixed"),
     sk.RationalQuadratic(1.4, 0.6, alpha_bounds="fixed"),
-    sk.RBF(THREE) + sk.WhiteKernel(0.3),
-    sk.WhiteKernel(0.3) * sk.RBF(1.4, "fixed"),
     2.5 * sk.RBF(THREE, EACH) + 0.5,
     (sk.RBF(0.5) + sk.RBF(1.5)) * (sk.Matern(THREE) + sk.RationalQuadratic()) + sk.WhiteKernel(),
 ]
@@ -70,27 +55,17 @@ def contains_wrapped(kernel):
 
 @named(TRANSLATED + DOT_PRODUCTS + WRAPPED)
 @pytest.mark.filterwarnings("ignore:.*no native counterpart")
-def test_same_covariance(theirs):
+def test_same_covariance_and_parameters(theirs):
     ours = from_sklearn(theirs)
+    # A dot product has the square of sigma_0 as its parameter.
+    factor = 2.0 if theirs in DOT_PRODUCTS else 1.0
+    np.testing.assert_allclose(ours.theta, factor * theirs.theta, rtol=0.0, atol=SAME)
+    bounds = factor * theirs.bounds.reshape(-1, 2)
+    np.testing.assert_allclose(ours.bounds, bounds, rtol=0.0, atol=SAME)
     assert contains_wrapped(ours) == any(theirs is kernel for kernel in WRAPPED)
     np.testing.assert_allclose(ours(X), theirs(X), rtol=SAME, atol=SAME)
     np.testing.assert_allclose(ours(X, Z), theirs(X, Z), rtol=SAME, atol=SAME)
     np.testing.assert_allclose(ours.diagonal(X), theirs.diag(X), rtol=SAME)
-
-
-@named(TRANSLATED + WRAPPED)
-@pytest.mark.filterwarnings("ignore:.*no native counterpart")
-def test_same_theta_and_bounds(theirs):
-    ours = from_sklearn(theirs)
-    np.testing.assert_allclose(ours.theta, theirs.theta, rtol=0.0, atol=SAME)
-    np.testing.assert_allclose(ours.bounds, theirs.bounds.reshape(-1, 2), rtol=0.0, atol=SAME)
-
-
-@named(DOT_PRODUCTS)
-def test_dot_product_has_the_square_of_sigma(theirs):
-    ours = from_sklearn(theirs)
-    np.testing.assert_allclose(ours.theta, 2.0 * theirs.theta, rtol=0.0, atol=SAME)
-    np.testing.assert_allclose(ours.bounds, 2.0 * theirs.bounds.reshape(-1, 2), atol=SAME)
 
 
 @named(TRANSLATED + EXACT)
@@ -126,22 +101,7 @@ def test_one_warning_on_memory_for_each_wrapped_kernel():
         kernel = 2.0 * RBF() + 3.0 * sk.ExpSineSquared()
     assert len(caught) == 1
     kernel.with_theta(kernel.theta + 0.1)(X)  # warnings are errors here
-
-
-def test_no_warning_where_there_is_no_gradient():
-    assert contains_wrapped(from_sklearn(sk.RBF(1.0, "fixed") ** 2))
-
-
-def test_noise_in_a_wrapped_composite_is_that_of_the_same_row():
-    theirs = (sk.RBF(1.4) + sk.WhiteKernel(0.5)) ** 2
-    kernel = SklearnKernel(theirs)
-    tile = kernel.evaluate(Pairs(X[3:7], X, 3))
-    np.testing.assert_allclose(tile, theirs(X)[3:7], rtol=SAME)
-    apart = kernel.evaluate(Pairs(X[3:7], X))  # equal points, but other rows of data
-    np.testing.assert_allclose(apart, theirs(X[3:7], X), rtol=SAME)
-    np.testing.assert_allclose(tile[:, 3:7].diagonal(), 1.5**2, rtol=SAME)
-    np.testing.assert_allclose(apart[:, 3:7].diagonal(), 1.0, rtol=SAME)
-    assert kernel(X)[0, -2] == pytest.approx(1.0, rel=SAME)  # a repeated point
+    from_sklearn(sk.RBF(1.0, "fixed") ** 2)  # which has no gradient
 
 
 def test_wrapped_gradient_in_blocks():
@@ -151,7 +111,6 @@ def test_wrapped_gradient_in_blocks():
     K_bar = np.random.default_rng(4).normal(size=(300, 300))
     gradient = theirs(x, eval_gradient=True)[1]
     for rows, columns in [
-        (slice(0, 300), slice(0, 300)),
         (slice(90, 190), slice(0, 300)),
         (slice(0, 300), slice(100, 180)),
         (slice(5, 8), slice(0, 300)),
@@ -162,33 +121,20 @@ def test_wrapped_gradient_in_blocks():
         np.testing.assert_allclose(found, expected, rtol=IDENTITY, atol=IDENTITY)
 
 
-def test_wrapped_kernel_is_a_copy():
-    theirs = sk.ExpSineSquared(1.4, 3.0)
+def test_wrapped_kernel_is_a_copy_with_names():
+    theirs = (sk.RBF([1.0, 2.0]) + sk.WhiteKernel(0.5)) ** 2
     kernel = SklearnKernel(theirs)
-    before = kernel.theta
     theirs.theta = theirs.theta + 1.0
-    kernel.with_theta(before + 1.0)
-    np.testing.assert_array_equal(kernel.theta, before)
-    assert kernel == SklearnKernel(sk.ExpSineSquared(1.4, 3.0))
-    assert kernel != SklearnKernel(theirs)
-
-
-def test_wrapped_kernel_in_words():
-    kernel = SklearnKernel((sk.RBF([1.0, 2.0]) + sk.WhiteKernel(0.5)) ** 2)
     inside = "RBF(length_scale=[1, 2]) + WhiteKernel(noise_level=0.5) ** 2"
     assert repr(kernel) == f"SklearnKernel({inside})"
     assert kernel.describe() == f"{inside} of scikit-learn"
-    assert kernel.theta_names == (
-        "exponentiation.kernel.k1.length_scale[0]",
-        "exponentiation.kernel.k1.length_scale[1]",
-        "exponentiation.kernel.k2.noise_level",
-    )
+    names = ["k1.length_scale[0]", "k1.length_scale[1]", "k2.noise_level"]
+    assert kernel.theta_names == tuple(f"exponentiation.kernel.{name}" for name in names)
 
 
 @pytest.mark.parametrize(
     ("theirs", "error", "message"),
     [
-        (sk.CompoundKernel([sk.RBF()]), ValueError, "CompoundKernel is several kernels"),
         (sk.CompoundKernel([sk.RBF()]) ** 2, ValueError, "CompoundKernel is several kernels"),
         (sk.RBF() + sk.CompoundKernel([sk.RBF()]), ValueError, "CompoundKernel is several"),
         (
@@ -199,7 +145,6 @@ def test_wrapped_kernel_in_words():
         (sk.DotProduct(0.0), ValueError, r"scikit-learn's DotProduct: Constant\(value=\)"),
         (sk.ExpSineSquared(1.0, 1.0, (0.0, 1.0)), ValueError, "bounds must be positive and"),
         ("RBF", TypeError, "expected a kernel .* got 'RBF'"),
-        (sk.RBF, TypeError, "expected a kernel"),
     ],
 )
 def test_errors_say_what_is_wrong(theirs, error, message):

@@ -5,7 +5,7 @@ import pytest
 from tolerances import IDENTITY
 
 from polyfid.kernels import RBF, Categorical, Constant, Linear, Matern52
-from polyfid.kernels.columnwise import FREE_SD, OWN_SD, SHARED_SD
+from polyfid.kernels.leaf import FREE_SD, OWN_SD, SHARED_SD
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(50, 4))
@@ -30,16 +30,12 @@ def test_a_shared_length_scale_is_the_length_of_typical_distances(kernel):
     assert weak(kernel, X).sd[0] == pytest.approx(SHARED_SD)
 
 
-@pytest.mark.parametrize("ard", [True, "free"])
-def test_length_scales_of_columns_follow_their_spread(ard):
+@pytest.mark.parametrize(("ard", "own"), [(True, OWN_SD), ("free", FREE_SD)])
+def test_length_scales_follow_the_spread_of_columns_and_move_together(ard, own):
     prior = weak(RBF(ard=ard), X * SPREAD)
     np.testing.assert_allclose(prior.mean, np.log(2.0 * SPREAD))
     assert prior.known.all()
-
-
-@pytest.mark.parametrize(("ard", "own"), [(True, OWN_SD), ("free", FREE_SD)])
-def test_length_scales_move_together_and_apart(ard, own):
-    K = covariance(weak(RBF(ard=ard), X))
+    K = covariance(prior)
     np.testing.assert_allclose(np.diag(K), SHARED_SD**2 + own**2)
     np.testing.assert_allclose(K[~np.eye(4, dtype=bool)], SHARED_SD**2)
 
@@ -64,15 +60,6 @@ def test_constant_columns(value):
         assert mean[4] == pytest.approx(0.5 * np.log(5.0))
 
 
-def test_columns_chosen():
-    prior = weak(RBF(columns=(3, 1)), X * SPREAD)
-    assert prior.mean[0] == pytest.approx(0.5 * np.log(20.0**2 + 1.0))
-    np.testing.assert_allclose(
-        weak(RBF(columns=(3, 1), ard="free"), X * SPREAD).mean,
-        np.log(np.sqrt(2.0) * SPREAD[[3, 1]]),
-    )
-
-
 @pytest.mark.parametrize("ard", [False, True, "free"])
 def test_codes_have_no_spread(ard):
     codes = RNG.integers(0, 3, (50, 4)).astype(float)
@@ -82,11 +69,10 @@ def test_codes_have_no_spread(ard):
     np.testing.assert_array_equal(plain.precision, other.precision)
 
 
-def test_parts_of_a_kernel_keep_their_priors():
-    kernel = (Constant(2.0) * RBF(ard="free") + Linear()).for_features(4)
-    prior = kernel.weak_prior(X)
-    assert len(prior.mean) == len(kernel.theta) == 6
-    assert prior.mean[0] == 1.5
+def test_kernels_of_a_sum_keep_their_priors():
+    kernel = Constant(2.0) * RBF(columns=(3, 1), ard="free") + Linear()
+    prior = weak(kernel, X * SPREAD)
+    np.testing.assert_allclose(prior.mean[:3], [1.5, *np.log(np.sqrt(2.0) * SPREAD[[3, 1]])])
     K = covariance(prior)
-    np.testing.assert_allclose(np.diag(K), [1.5**2, *[SHARED_SD**2 + FREE_SD**2] * 4, SHARED_SD**2])
+    np.testing.assert_allclose(np.diag(K), [1.5**2, *[SHARED_SD**2 + FREE_SD**2] * 2, SHARED_SD**2])
     np.testing.assert_allclose(K[0, 1:], 0.0, atol=IDENTITY)

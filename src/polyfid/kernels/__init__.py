@@ -1,11 +1,18 @@
 """Covariance functions with pullbacks: immutable values that add and multiply."""
 
-from polyfid.kernels.columnwise import Categorical, Linear
-from polyfid.kernels.combine import Product, Sum
-from polyfid.kernels.contract import Kernel, from_sklearn
+from polyfid.kernels.columnwise import (
+    RBF,
+    Categorical,
+    Linear,
+    Matern,
+    Matern12,
+    Matern32,
+    Matern52,
+    RationalQuadratic,
+)
+from polyfid.kernels.contract import Kernel, Product, Sum, from_sklearn
 from polyfid.kernels.leaf import Constant, White
 from polyfid.kernels.pairs import Pairs
-from polyfid.kernels.stationary import RBF, Matern, Matern12, Matern32, Matern52, RationalQuadratic
 
 __all__ = [
     "RBF",

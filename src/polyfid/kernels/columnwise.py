@@ -1,127 +1,197 @@
-"""Kernels of columns: what they share, and those of lines and of categories."""
+"""Kernels of columns: stationary ones, lines and categories."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, Self
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
 
 import numpy as np
 
-from polyfid.arrays import Array, Scale, root_mean_square, varies
+from polyfid.arrays import Array
 from polyfid.kernels.contract import Adjoints, Linearised
-from polyfid.kernels.leaf import DEFAULT_BOUNDS, Bounds, Leaf
+from polyfid.kernels.leaf import DEFAULT_BOUNDS, Bounds, Columnwise
 from polyfid.kernels.pairs import Pairs
 from polyfid.kernels.parameters import HyperPrior
 
-#: Standard deviations of weak priors on log length-scales: of all of them together, and of each
-#: one from the others, tied (the default) or free.
-SHARED_SD, OWN_SD, FREE_SD = 1.0, 0.3, 1.0
+
+@dataclass(frozen=True, repr=False)
+class Stationary(Columnwise):
+    """Functions h(s) of s = sum_c ((x_c - z_c) / length_scale_c)^2; a subclass gives h and h'."""
+
+    def scaled_sum(self, pairs: Pairs) -> Array:
+        if self._shared:
+            return pairs.squared_distances(self.columns) / np.square(self.length_scale)
+        return pairs.scaled_squared_distances(self.columns, np.asarray(self.length_scale))
+
+    def pull_sum(self, pairs: Pairs, G: Array) -> tuple[Array, Array]:
+        # ds_ij = -2 sum_c (x_ic - z_jc) (dz_jc + (x_ic - z_jc) d log l_c) / l_c^2
+        x, z = pairs.centred(self.columns)
+        P, g = G.T @ x, G.sum(axis=0)
+        inverse_square = 1.0 / np.square(self.length_scale)
+        total = G.sum(axis=1) @ x**2 + g @ z**2 - 2.0 * np.einsum("ij,ij->j", z, P)
+        return -2.0 * total * inverse_square, 2.0 * (g[:, None] * z - P) * inverse_square
 
 
 @dataclass(frozen=True, repr=False)
-class Columnwise(Leaf):
-    """A leaf whose length-scale is shared by the chosen columns, or one for each (ARD)."""
+class RBF(Stationary):
+    """Squared exponential: k = exp(-s/2), s = sum_c ((x_c - z_c) / length_scale_c)^2.
 
-    length_scale: float | tuple[float, ...] = 1.0
-    length_scale_bounds: Bounds = DEFAULT_BOUNDS
-    ard: bool | Literal["free"] = False
-    columns: tuple[int, ...] | None = None
+    Parameters
+    ----------
+    length_scale : float or sequence of float
+        One number for all columns, or one per column (ARD).
+    length_scale_bounds : (low, high) or "fixed"
+    ard : bool or "free"
+        One length-scale per column, all starting at ``length_scale``; the number of columns is
+        taken from the data. The estimator's weak prior keeps them close to each other, or lets
+        them differ if "free".
+    columns : sequence of int, optional
+        The columns that the kernel compares; all by default.
 
-    _hyper: ClassVar[tuple[str, ...]] = ("length_scale",)
-    _length_sd: ClassVar[float] = 1.0  # factor on the standard deviations of the weak prior
-    _words: ClassVar[str] = ""
+    Examples
+    --------
+    >>> from polyfid.kernels import RBF
+    >>> RBF(2.0)([[0.0]], [[2.0]]).round(4)
+    array([[0.6065]])
+    """
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        kind = type(self).__name__
-        if self.columns is not None:
-            columns = tuple(int(c) for c in np.atleast_1d(self.columns))
-            if not columns or min(columns) < 0 or len(set(columns)) < len(columns):
-                raise ValueError(
-                    f"columns of {kind} must be distinct indices from 0, got {self.columns!r}"
-                )
-            object.__setattr__(self, "columns", columns)
-            self._check_lengths(len(columns))
-        if self.ard not in (False, True, "free"):
-            raise ValueError(f'{kind}(ard=) must be False, True or "free"; got {self.ard!r}')
-        if self.ard != "free":
-            object.__setattr__(self, "ard", bool(self.ard or not self._shared))
+    _words: ClassVar[str] = "smooth (RBF)"
 
-    @property
-    def _shared(self) -> bool:
-        """Whether there is one length-scale for all columns."""
-        return np.ndim(self.length_scale) == 0
+    def profile(self, s: Array) -> Array:
+        K = s * -0.5
+        return np.asarray(np.exp(K, out=K))
 
-    def _check_lengths(self, n_columns: int) -> None:
-        if not self._shared and np.size(self.length_scale) != n_columns:
-            raise ValueError(
-                f"{type(self).__name__} has {np.size(self.length_scale)} length-scales for "
-                f"{n_columns} features; give one per feature, or one number"
-            )
+    def slope(self, s: Array, K: Array) -> Array:
+        return K * -0.5
 
-    def for_features(self, n_features: int) -> Self:
-        columns = range(n_features) if self.columns is None else self.columns
-        if self.columns is not None and max(columns) >= n_features:
-            raise ValueError(
-                f"{type(self).__name__} asks for column {max(columns)}, but there are "
-                f"{n_features} features (columns count from 0)"
-            )
-        self._check_lengths(len(columns))
-        if not self.ard or not self._shared:
-            return self
-        return replace(self, length_scale=(self.length_scale,) * len(columns))  # type: ignore[arg-type]
 
-    def diagonal(self, x: Array) -> Array:
-        return np.ones(len(x))
+@dataclass(frozen=True, repr=False)
+class Matern12(Stationary):
+    """Exponential kernel (Matern 1/2): k = exp(-r), r = sqrt(s); rough functions.
 
-    def pull_diagonal(self, x: Array, k_bar: Array) -> Array:
-        return np.zeros(len(self.theta))
+    Examples
+    --------
+    >>> from polyfid.kernels import Matern12
+    >>> Matern12(2.0)([[0.0]], [[2.0]]).round(4)
+    array([[0.3679]])
+    """
 
-    def _weak_prior_of(self, name: str, x: Array) -> HyperPrior:
-        if name != "length_scale":
-            return super()._weak_prior_of(name, x)
-        chosen = self._chosen(x)
-        spread = Scale.of(chosen, np.ones(len(chosen))).spread  # 1 of a constant column
-        typical = np.log(self._typical_length(len(spread)))
-        wide, own = self._length_sd * SHARED_SD, self._length_sd * OWN_SD
-        if self._shared:
-            # The widest columns decide distances, and constant ones add nothing.
-            moving = np.where(varies(chosen), spread, 0.0)
-            common = root_mean_square(moving if moving.any() else spread)
-            return HyperPrior.independent([float(typical + np.log(common))], [wide])
-        if self.ard == "free":
-            own = self._length_sd * FREE_SD
-        return HyperPrior.tied(typical + np.log(spread), wide, own)
+    _words: ClassVar[str] = "rough (Matern 1/2)"
 
-    def _typical_length(self, n_columns: int) -> float:
-        """A plausible length-scale, in standard deviations of the columns."""
-        return float(np.sqrt(n_columns))
+    def profile(self, s: Array) -> Array:
+        return np.asarray(np.exp(-np.sqrt(s)))
 
-    def _chosen(self, x: Array) -> Array:
-        return x if self.columns is None else x[:, self.columns]
+    def slope(self, s: Array, K: Array) -> Array:
+        # Infinite at r = 0, but there it only ever meets differences that are zero.
+        r = np.sqrt(s)
+        return np.divide(-0.5 * K, r, out=np.zeros_like(K), where=r > 0.0)
 
-    def _lengths_bar(self, by_column: Array) -> Array:
-        """The adjoint of the logarithms of length-scales from their effect by column."""
-        if not self._is_free("length_scale"):
-            return np.empty(0)
-        return by_column.sum(keepdims=True) if self._shared else by_column
 
-    def _places(self, z_bar: Array, pairs: Pairs) -> Array:
-        """An adjoint of the chosen columns of z as one of all of them."""
-        if self.columns is None:
-            return z_bar
-        wide = np.zeros((len(z_bar), pairs.z.shape[1]))
-        wide[:, self.columns] = z_bar
-        return wide
+@dataclass(frozen=True, repr=False)
+class Matern32(Stationary):
+    """Matern 3/2: k = (1 + r) exp(-r), r = sqrt(3 s); once differentiable functions.
+
+    Examples
+    --------
+    >>> from polyfid.kernels import Matern32
+    >>> Matern32(2.0)([[0.0]], [[2.0]]).round(4)
+    array([[0.4834]])
+    """
+
+    _words: ClassVar[str] = "once smooth (Matern 3/2)"
+
+    def profile(self, s: Array) -> Array:
+        r = np.sqrt(3.0 * s)
+        return np.asarray((1.0 + r) * np.exp(-r))
+
+    def slope(self, s: Array, K: Array) -> Array:
+        return -1.5 * K / (1.0 + np.sqrt(3.0 * s))
+
+
+@dataclass(frozen=True, repr=False)
+class Matern52(Stationary):
+    """Matern 5/2: k = (1 + r + r^2/3) exp(-r), r = sqrt(5 s); twice differentiable functions.
+
+    Examples
+    --------
+    >>> from polyfid.kernels import Matern52
+    >>> Matern52(2.0)([[0.0]], [[2.0]]).round(4)
+    array([[0.524]])
+    """
+
+    _words: ClassVar[str] = "twice smooth (Matern 5/2)"
+
+    def profile(self, s: Array) -> Array:
+        r = np.sqrt(5.0 * s)
+        return np.asarray((1.0 + r + r * r / 3.0) * np.exp(-r))
+
+    def slope(self, s: Array, K: Array) -> Array:
+        r = np.sqrt(5.0 * s)
+        return (-5.0 / 6.0) * (1.0 + r) * K / (1.0 + r + r * r / 3.0)
+
+
+def Matern(
+    length_scale: float | Sequence[float] = 1.0,
+    nu: float = 1.5,
+    *,
+    length_scale_bounds: Bounds = DEFAULT_BOUNDS,
+    ard: bool | Literal["free"] = False,
+    columns: Sequence[int] | None = None,
+) -> Stationary:
+    """The Matern kernel of smoothness ``nu``: 0.5, 1.5, 2.5 or inf (the RBF).
+
+    Examples
+    --------
+    >>> from polyfid.kernels import Matern
+    >>> Matern(2.0, nu=2.5)
+    Matern52(length_scale=2)
+    """
+    kinds: dict[float, type[Stationary]] = {
+        0.5: Matern12,
+        1.5: Matern32,
+        2.5: Matern52,
+        np.inf: RBF,
+    }
+    if nu not in kinds:
+        raise ValueError(f"Matern(nu=) must be 0.5, 1.5, 2.5 or inf, got {nu!r}")
+    return kinds[nu](length_scale, length_scale_bounds, ard, columns)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, repr=False)
+class RationalQuadratic(Stationary):
+    """Rational quadratic: k = (1 + s / (2 alpha))^-alpha, a mixture of RBFs of many lengths.
+
+    Examples
+    --------
+    >>> from polyfid.kernels import RationalQuadratic
+    >>> RationalQuadratic(2.0, alpha=1.0)([[0.0]], [[2.0]]).round(4)
+    array([[0.6667]])
+    """
+
+    alpha: float = field(default=1.0, kw_only=True)
+    alpha_bounds: Bounds = field(default=DEFAULT_BOUNDS, kw_only=True)
+
+    _hyper: ClassVar[tuple[str, ...]] = ("alpha", "length_scale")  # as scikit-learn orders them
+    _plausible: ClassVar[dict[str, tuple[float, float]]] = {"alpha": (0.0, 1.0)}
+    _words: ClassVar[str] = "smooth at several lengths (rational quadratic)"
+
+    def profile(self, s: Array) -> Array:
+        return np.asarray(np.exp(-self.alpha * np.log1p(s / (2.0 * self.alpha))))
+
+    def slope(self, s: Array, K: Array) -> Array:
+        return -0.5 * K / (1.0 + s / (2.0 * self.alpha))
+
+    def _pull(self, at: Linearised, K_bar: Array, places: bool) -> Adjoints:
+        bars = super()._pull(at, K_bar, places)
+        if not self._is_free("alpha"):
+            return bars
+        q = at.saved / (2.0 * self.alpha)
+        alpha_bar = self.alpha * np.vdot(K_bar, at.K * (q / (1.0 + q) - np.log1p(q)))
+        return bars._replace(theta=np.append(alpha_bar, bars.theta))
 
     def describe(self, feature_names: Sequence[str] | None = None) -> str:
-        where, low, high = "", np.min(self.length_scale), np.max(self.length_scale)
-        if self.columns is not None:
-            names = [str(c) if feature_names is None else feature_names[c] for c in self.columns]
-            where = " on " + (", ".join(names) if len(names) <= 6 else f"{len(names)} features")
-        lengths = f" {low:.3g}" if self._shared else f"s {low:.3g} to {high:.3g}"
-        return f"{self._words}{where}, length-scale{lengths}"
+        return f"{super().describe(feature_names)}, alpha {self.alpha:.3g}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -139,20 +209,22 @@ class Linear(Columnwise):
 
     _words: ClassVar[str] = "linear"
 
-    def evaluate(self, pairs: Pairs) -> Array:
+    def scaled_sum(self, pairs: Pairs) -> Array:
         if self._shared:
             return pairs.inner(self.columns) / np.square(self.length_scale)
         x, z = pairs.raw(self.columns)
         return np.asarray((x / np.square(self.length_scale)) @ z.T)
 
-    def _pull(self, at: Linearised, K_bar: Array, places: bool) -> Adjoints:
-        if self._shared and not places:
-            theta_bar = self._lengths_bar(np.array([-2.0 * np.vdot(K_bar, at.K)]))
-            return Adjoints.of_theta(theta_bar, at.pairs, places)
-        x, z = at.pairs.raw(self.columns)
-        P = (K_bar.T @ x) / np.square(self.length_scale)
-        theta_bar = self._lengths_bar(-2.0 * np.einsum("ij,ij->j", z, P))
-        return Adjoints(theta_bar, self._places(P if places else P[:0], at.pairs))
+    def pull_sum(self, pairs: Pairs, G: Array) -> tuple[Array, Array]:
+        x, z = pairs.raw(self.columns)
+        P = (G.T @ x) / np.square(self.length_scale)
+        return -2.0 * np.einsum("ij,ij->j", z, P), P
+
+    def profile(self, s: Array) -> Array:
+        return s
+
+    def slope(self, s: Array, K: Array) -> float:
+        return 1.0
 
     def diagonal(self, x: Array) -> Array:
         return np.asarray(self._squares(x).sum(axis=1))
@@ -179,14 +251,11 @@ class Categorical(Columnwise):
     array([[0.3679, 0.1353]])
     """
 
-    # The distance goes by 1 / length_scale, not by its square, so that length-scales spread wider.
-    _length_sd: ClassVar[float] = 1.5
+    _power: ClassVar[int] = 1
+    _length_sd: ClassVar[float] = 1.5  # wider, as distances go by the length-scale, not its square
     _words: ClassVar[str] = "categorical (Hamming)"
 
-    def evaluate(self, pairs: Pairs) -> Array:
-        return np.asarray(np.exp(-self._distance(pairs)))
-
-    def _distance(self, pairs: Pairs) -> Array:
+    def scaled_sum(self, pairs: Pairs) -> Array:
         if self._shared:
             return pairs.mismatches(self.columns) / self.length_scale
         # Weight of the columns that differ = weight of all - weight of those that agree.
@@ -194,29 +263,19 @@ class Categorical(Columnwise):
         x, z, column = pairs.one_hot(self.columns)
         return np.asarray(weight.sum() - (x * weight[column]) @ z.T.astype(float))
 
-    def linearise(self, pairs: Pairs) -> Linearised:
-        distance = self._distance(pairs)
-        return Linearised(np.exp(-distance), self, pairs, distance)
-
-    def _pull(self, at: Linearised, K_bar: Array, places: bool) -> Adjoints:
-        theta_bar = np.empty(0)
-        if self._is_free("length_scale"):
-            G = K_bar * at.K
-            theta_bar = (
-                np.array([np.vdot(G, at.saved)]) if self._shared else self._by_column_bar(at, G)
-            )
-        return Adjoints.of_theta(theta_bar, at.pairs, places)
-
-    def _by_column_bar(self, at: Linearised, G: Array) -> Array:
-        x, z, column = at.pairs.one_hot(self.columns)
+    def pull_sum(self, pairs: Pairs, G: Array) -> tuple[Array, Array]:
+        x, z, column = pairs.one_hot(self.columns)
+        codes = self._chosen(pairs.z)
         agree = np.einsum("ij,ij->j", x, G @ z.astype(float))
-        n_columns = np.size(self.length_scale)
-        differ = G.sum() - np.bincount(column, agree, minlength=n_columns)
-        return np.asarray(differ / np.asarray(self.length_scale))
+        differ = G.sum() - np.bincount(column, agree, minlength=codes.shape[1])
+        return -differ / np.asarray(self.length_scale), np.zeros_like(codes)
+
+    def profile(self, s: Array) -> Array:
+        return np.asarray(np.exp(-s))
+
+    def slope(self, s: Array, K: Array) -> Array:
+        return -K
 
     def _weak_prior_of(self, name: str, x: Array) -> HyperPrior:
         # Codes have no scale: the spread of the columns says nothing.
         return super()._weak_prior_of(name, np.zeros((1, x.shape[1])))
-
-    def _typical_length(self, n_columns: int) -> float:
-        return float(n_columns)

@@ -1,11 +1,9 @@
-"""The contract of a kernel.
+"""The contract of a kernel, and sums and products of kernels.
 
 A kernel is an immutable value. Its positive hyper-parameters are tuned through ``theta``, the
 vector of their logarithms; parameters whose bounds are "fixed" are not in ``theta``.
-`Kernel.evaluate` is all that a prediction calls. `Kernel.linearise` returns the covariance
-together with what its derivatives need, and `Linearised.pull` turns an adjoint of the covariance
-into adjoints of ``theta`` and of the places of the second points. No array with an axis for the
-parameters is ever built.
+A prediction only calls `Kernel.evaluate`; a gradient goes back through `Linearised.pull`, and
+no array with an axis for the parameters is ever built.
 """
 
 from __future__ import annotations
@@ -13,17 +11,15 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from polyfid.arrays import Array
 from polyfid.kernels.pairs import Pairs
-from polyfid.kernels.parameters import HyperPrior, Tunable
-
-if TYPE_CHECKING:
-    from polyfid.kernels.combine import Product, Sum
+from polyfid.kernels.parameters import HyperPrior, Parameters, Tunable
 
 
 class Adjoints(NamedTuple):
@@ -34,7 +30,7 @@ class Adjoints(NamedTuple):
 
     @classmethod
     def of_theta(cls, theta_bar: Array, pairs: Pairs, places: bool) -> Adjoints:
-        """For a covariance that does not change when points move a little."""
+        """With zeros for the places, as of a covariance that the second points do not change."""
         m, d = pairs.z.shape
         return cls(theta_bar, np.zeros((m if places else 0, d)))
 
@@ -96,9 +92,9 @@ class Kernel(Tunable):
     def pull_diagonal(self, x: Array, k_bar: Array) -> Array:
         """The adjoint of ``theta``, (p,), from that of `diagonal`, (n,)."""
 
-    @abstractmethod
     def for_features(self, n_features: int) -> Self:
         """The kernel with one length-scale per feature where ``ard`` says so."""
+        return self
 
     @abstractmethod
     def describe(self, feature_names: Sequence[str] | None = None) -> str:
@@ -115,20 +111,124 @@ class Kernel(Tunable):
         return np.require(self.for_features(x.shape[1]).evaluate(pairs), requirements="W")
 
     def __add__(self, other: object) -> Sum:
-        from polyfid.kernels.combine import Sum
-
         return Sum(self, as_kernel(other))
 
     def __radd__(self, other: object) -> Sum:
         return as_kernel(other) + self
 
     def __mul__(self, other: object) -> Product:
-        from polyfid.kernels.combine import Product
-
         return Product(self, as_kernel(other))
 
     def __rmul__(self, other: object) -> Product:
         return as_kernel(other) * self
+
+
+@dataclass(frozen=True)
+class _Pair(Kernel):
+    """Two kernels and an operation; hyper-parameters of the left one come first."""
+
+    left: Kernel
+    right: Kernel
+
+    _operation: ClassVar[np.ufunc]
+
+    @abstractmethod
+    def _share(self, bar: Array, other: Array) -> Array:
+        """The adjoint of one kernel from that of the pair and the value of the other kernel."""
+
+    @cached_property
+    def parameters(self) -> Parameters:
+        left, right = self.left.parameters, self.right.parameters
+        if set(left.names) & set(right.names):
+            left, right = left.prefixed("left"), right.prefixed("right")
+        return Parameters.join([left, right])
+
+    def with_theta(self, theta: Array) -> Self:
+        cut = len(self.left.theta)
+        return type(self)(self.left.with_theta(theta[:cut]), self.right.with_theta(theta[cut:]))
+
+    def evaluate(self, pairs: Pairs) -> Array:
+        left, right = self.left.evaluate(pairs), self.right.evaluate(pairs)
+        writable = next((K for K in (left, right) if K.flags.writeable), None)
+        return np.asarray(self._operation(left, right, out=writable))
+
+    def linearise(self, pairs: Pairs) -> Linearised:
+        left, right = self.left.linearise(pairs), self.right.linearise(pairs)
+        return Linearised(self._operation(left.K, right.K), self, pairs, (left, right))
+
+    def _pull(self, at: Linearised, K_bar: Array, places: bool) -> Adjoints:
+        left, right = at.saved
+        a = left.pull(self._share(K_bar, right.K), places)
+        b = right.pull(self._share(K_bar, left.K), places)
+        return Adjoints(np.append(a.theta, b.theta), a.places + b.places)
+
+    def diagonal(self, x: Array) -> Array:
+        return np.asarray(self._operation(self.left.diagonal(x), self.right.diagonal(x)))
+
+    def pull_diagonal(self, x: Array, k_bar: Array) -> Array:
+        left = self.left.pull_diagonal(x, self._share(k_bar, self.right.diagonal(x)))
+        right = self.right.pull_diagonal(x, self._share(k_bar, self.left.diagonal(x)))
+        return np.append(left, right)
+
+    def for_features(self, n_features: int) -> Self:
+        return type(self)(self.left.for_features(n_features), self.right.for_features(n_features))
+
+    def weak_prior(self, x: Array) -> HyperPrior:
+        return HyperPrior.join([self.left.weak_prior(x), self.right.weak_prior(x)])
+
+
+@dataclass(frozen=True)
+class Sum(_Pair):
+    """The sum of two kernels, written ``left + right``.
+
+    Examples
+    --------
+    >>> from polyfid.kernels import RBF, Linear
+    >>> RBF() + Linear()
+    RBF(length_scale=1) + Linear(length_scale=1)
+    """
+
+    _operation: ClassVar[np.ufunc] = np.add
+
+    def _share(self, bar: Array, other: Array) -> Array:
+        return bar
+
+    def describe(self, feature_names: Sequence[str] | None = None) -> str:
+        return f"{self.left.describe(feature_names)} plus {self.right.describe(feature_names)}"
+
+    def __repr__(self) -> str:
+        return f"{self.left!r} + {self.right!r}"
+
+
+@dataclass(frozen=True)
+class Product(_Pair):
+    """The product of two kernels, written ``left * right``.
+
+    Examples
+    --------
+    >>> from polyfid.kernels import RBF
+    >>> 2.0 * RBF(0.5)
+    Constant(value=2) * RBF(length_scale=0.5)
+    """
+
+    _operation: ClassVar[np.ufunc] = np.multiply
+
+    def _share(self, bar: Array, other: Array) -> Array:
+        return bar * other
+
+    def describe(self, feature_names: Sequence[str] | None = None) -> str:
+        from polyfid.kernels.leaf import Constant
+
+        for scale, other in ((self.left, self.right), (self.right, self.left)):
+            if isinstance(scale, Constant):
+                words = other.describe(feature_names)
+                words = f"({words})" if isinstance(other, Sum) else words
+                return f"{words}, scale {scale.value:.3g}"
+        return f"({self.left.describe(feature_names)}) times ({self.right.describe(feature_names)})"
+
+    def __repr__(self) -> str:
+        sides = (f"({k!r})" if isinstance(k, Sum) else repr(k) for k in (self.left, self.right))
+        return " * ".join(sides)
 
 
 def as_kernel(value: object) -> Kernel:

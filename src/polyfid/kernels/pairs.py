@@ -19,11 +19,8 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 CLOSE = 1e-6
 
 
-def _kept(method: Method) -> Method:
-    """A method whose values are computed when they are first asked for.
-
-    Threads may share them: at worst two of them compute the same thing.
-    """
+def _computed_once(method: Method) -> Method:
+    """A method whose values are computed once; at worst two threads compute the same one."""
 
     @wraps(method)
     def first_time_only(self: Any, *key: Any) -> Any:
@@ -36,22 +33,22 @@ def _kept(method: Method) -> Method:
 
 
 class PointSet:
-    """Points (n, d) that take part in many pairs: shifted to their centre once for all of these."""
+    """Points (n, d) of many pairs: shifted to their centre once for all of these."""
 
     def __init__(self, x: Array) -> None:
         self.x = x
 
-    @_kept
+    @_computed_once
     def centre(self, columns: Columns) -> Array:
         """The mean of the points on the chosen columns."""
-        return np.asarray(_on(self.x, columns).mean(axis=0))
+        return np.asarray(_on(self.x, columns).sum(axis=0) / max(len(self.x), 1))
 
-    @_kept
+    @_computed_once
     def centred(self, columns: Columns) -> Array:
         """The points on the chosen columns minus their centre."""
         return _on(self.x, columns) - self.centre(columns)
 
-    @_kept
+    @_computed_once
     def right(self, columns: Columns, scale: tuple[float, ...] | None) -> Array:
         """The right factor of squared distances to these points, divided by a scale."""
         x = self.centred(columns)
@@ -74,8 +71,9 @@ class Pairs:
     array([[1., 9.]])
     """
 
-    def __init__(self, x: Array, z: Array, offset: int | None = None) -> None:
-        self.x, self.z, self.offset = x, z, offset
+    def __init__(self, x: Array, z: Array | PointSet, offset: int | None = None) -> None:
+        self._points = z if isinstance(z, PointSet) else PointSet(z)
+        self.x, self.z, self.offset = x, self._points.x, offset
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -85,14 +83,13 @@ class Pairs:
         """Both sets of points on the chosen columns."""
         return _on(self.x, columns), _on(self.z, columns)
 
-    @_kept
+    @_computed_once
     def centred(self, columns: Columns) -> tuple[Array, Array]:
         """Both sets on the chosen columns, shifted by a common vector: no digits cancel."""
-        x, z = self.raw(columns)
-        centre = z.mean(axis=0) if len(z) else 0.0
-        return x - centre, z - centre
+        x = _on(self.x, columns) - self._points.centre(columns)
+        return x, self._points.centred(columns)
 
-    @_kept
+    @_computed_once
     def squared_distances(self, columns: Columns) -> Array:
         """|x_i - z_j|^2 over the columns, (n, m)."""
         return cdist(*self.raw(columns), "sqeuclidean")
@@ -102,25 +99,22 @@ class Pairs:
         x, z = self.centred(columns)
         return _product(_left(x, scale), _right(z / scale))
 
-    @_kept
+    @_computed_once
     def inner(self, columns: Columns) -> Array:
         """x_i . z_j over the columns, (n, m)."""
         x, z = self.raw(columns)
         return np.asarray(x @ z.T)
 
-    @_kept
+    @_computed_once
     def mismatches(self, columns: Columns) -> Array:
         """Number of columns in which x_i and z_j differ, (n, m)."""
         x, z = self.raw(columns)
         return np.asarray(cdist(x, z, "hamming") * x.shape[1])
 
-    @_kept
+    @_computed_once
     def one_hot(self, columns: Columns) -> tuple[NDArray[np.bool_], NDArray[np.bool_], Indices]:
-        """Indicators of the k values that x and z share, (n, k) and (m, k), and their columns.
-
-        x_i and z_j agree in column c where the product of their indicators of c is one. Kept as
-        truth values, an eighth of the memory of floats; converting costs less than the product.
-        """
+        """Indicators of the k values that x and z share, (n, k) and (m, k), and their columns."""
+        # Truth values take an eighth of the memory of floats; converting them costs little.
         x, z = self.raw(columns)
         shared = [np.intersect1d(x[:, c], z[:, c]) for c in range(x.shape[1])]
         column = np.repeat(np.arange(x.shape[1]), [len(values) for values in shared])
@@ -141,25 +135,17 @@ class PairsWithin(Pairs):
 
     def __init__(self, points: PointSet, rows: slice, cols: slice) -> None:
         super().__init__(points.x[rows], points.x[cols], rows.start - cols.start)
-        self._points, self._rows, self._cols = points, rows, cols
+        self._whole, self._rows, self._cols = points, rows, cols
 
     def centred(self, columns: Columns) -> tuple[Array, Array]:
-        x = self._points.centred(columns)
+        x = self._whole.centred(columns)
         return x[self._rows], x[self._cols]
 
 
 class PassingPairs(Pairs):
-    """Pairs that are used once, as in a prediction, with points that stay."""
+    """Pairs that are used once, as in a prediction, with a `PointSet` that stays."""
 
-    def __init__(self, x: Array, points: PointSet) -> None:
-        super().__init__(x, points.x)
-        self._points = points
-
-    def centred(self, columns: Columns) -> tuple[Array, Array]:
-        x = _on(self.x, columns) - self._points.centre(columns)
-        return x, self._points.centred(columns)
-
-    @_kept
+    @_computed_once
     def squared_distances(self, columns: Columns) -> Array:
         return self.scaled_squared_distances(columns, None)
 
@@ -191,11 +177,9 @@ def _right(z: Array) -> Array:
 
 
 def _product(left: Array, right: Array) -> Array:
-    """|x_i - z_j|^2, (n, m), as one product of a left and a right factor.
+    """|x_i - z_j|^2, (n, m), as one product: several times as fast as from differences.
 
-    |x|^2 + |z|^2 - 2 x.z is several times as fast as differences, but cancels for points close to
-    each other, where a Matern 1/2 would feel the square root of the error; those few are computed
-    from their differences.
+    It cancels for points close to each other; these few are computed from their differences.
     """
     d = left.shape[1] - 2
     s: Array = left @ right.T

@@ -126,11 +126,11 @@ class HyperPrior:
         return HyperPrior(mean, np.eye(n) / own_sd**2 - shrink, np.ones(n, dtype=bool))
 
     @staticmethod
-    def join(parts: Sequence[HyperPrior]) -> HyperPrior:
+    def join(groups: Sequence[HyperPrior]) -> HyperPrior:
         """Independent groups of parameters, one after the other."""
-        parts = [HyperPrior.flat(0), *parts]
-        mean, known = (np.concatenate([getattr(p, n) for p in parts]) for n in ("mean", "known"))
-        return HyperPrior(mean, block_diag(*(p.precision for p in parts)), known)
+        groups = [HyperPrior.flat(0), *groups]
+        mean, known = (np.concatenate([getattr(g, n) for g in groups]) for n in ("mean", "known"))
+        return HyperPrior(mean, block_diag(*(g.precision for g in groups)), known)
 
     def flattened(self) -> HyperPrior:
         """The same plausible values with no preference for them."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, Self
@@ -13,18 +13,14 @@ from sklearn.base import clone
 from sklearn.gaussian_process import kernels as sk
 
 from polyfid.arrays import Array
-from polyfid.kernels.columnwise import Linear
-from polyfid.kernels.combine import Product, Sum
-from polyfid.kernels.contract import Adjoints, Kernel, Linearised, as_kernel
+from polyfid.kernels.columnwise import RBF, Linear, Matern, RationalQuadratic
+from polyfid.kernels.contract import Adjoints, Kernel, Linearised, Product, Sum, as_kernel
 from polyfid.kernels.leaf import Constant, White
 from polyfid.kernels.pairs import Pairs
 from polyfid.kernels.parameters import Parameters
-from polyfid.kernels.stationary import RBF, Matern, RationalQuadratic
 
-MIN_BLOCK = 64  # rows; below it calls cost more than arithmetic
-_FEW_ROWS = 32  # at a time where the derivatives of a diagonal are those of a square's
-#: Of differences, relative to coordinates: errors of rounding and of curvature are alike there.
-_STEP = 6e-6
+_MIN_BLOCK = 64  # rows; below it calls cost more than arithmetic
+_STEP = 6e-6  # of differences, relative to coordinates: rounding and curvature err alike
 
 
 def translate(kernel: Any) -> Kernel:
@@ -35,8 +31,9 @@ def translate(kernel: Any) -> Kernel:
         )
     # By exact type: a subclass may mean something else, as scikit-learn's Matern, an RBF, does.
     kind = type(kernel)
-    if kind in _OPERATIONS:
-        return _OPERATIONS[kind](as_kernel(kernel.k1), as_kernel(kernel.k2))
+    if kind is sk.Sum or kind is sk.Product:
+        pair = Sum if kind is sk.Sum else Product
+        return pair(as_kernel(kernel.k1), as_kernel(kernel.k2))
     if kind in _TRANSLATIONS:
         try:
             native = _TRANSLATIONS[kind](kernel)
@@ -63,8 +60,8 @@ class SklearnKernel(Kernel):
     kernel: Any
 
     def __post_init__(self) -> None:
-        parts = [self.kernel, *self.kernel.get_params().values()]
-        if any(isinstance(part, sk.CompoundKernel) for part in parts):
+        inside = [self.kernel, *self.kernel.get_params().values()]
+        if any(isinstance(value, sk.CompoundKernel) for value in inside):
             raise ValueError(
                 "CompoundKernel is several kernels, not one; "
                 "give a list of kernels, one per level, where several are meant"
@@ -92,26 +89,28 @@ class SklearnKernel(Kernel):
         return type(self)(self.kernel.clone_with_theta(theta))
 
     def _pull(self, at: Linearised, K_bar: Array, places: bool) -> Adjoints:
-        pairs, theta_bar = at.pairs, np.zeros(len(self.theta))
-        if len(theta_bar):
-            for rows, columns, block in _blocks(pairs):
-                theta_bar += np.einsum("ij,ijp->p", K_bar[rows, columns], self._gradient(block))
-        z_bar = self._places_by_differences(pairs, K_bar) if places else pairs.z[:0]
-        return Adjoints(theta_bar, z_bar)
+        pairs = at.pairs
+        bars = Adjoints.of_theta(np.zeros(len(self.theta)), pairs, places)
+        # Square blocks: joining rows and columns of a long one would cost the square of its length.
+        size = max(_MIN_BLOCK, min(pairs.shape))
+        for i, j in product(*(range(0, n, size) for n in pairs.shape)):
+            rows, columns = slice(i, i + size), slice(j, j + size)
+            offset = None if pairs.offset is None else pairs.offset + i - j
+            block = Pairs(pairs.x[rows], pairs.z[columns], offset)
+            bars.theta[:] += np.einsum("ij,ijp->p", K_bar[rows, columns], self._gradient(block))
+        if places:
+            self._fill_places(pairs, K_bar, bars.places)
+        return bars
 
-    def _places_by_differences(self, pairs: Pairs, K_bar: Array) -> Array:
-        """The adjoint of the second points, (m, d): scikit-learn has no such derivatives."""
-        z_bar = np.empty_like(pairs.z)
+    def _fill_places(self, pairs: Pairs, K_bar: Array, z_bar: Array) -> None:
+        """The adjoint of the second points by differences: scikit-learn has no derivatives."""
         for c, column in enumerate(pairs.z.T):
             step = _STEP * (1.0 + np.abs(column))
-            change = np.zeros(len(column))
             for sign in (1.0, -1.0):
                 moved = pairs.z.copy()
                 moved[:, c] += sign * step
                 K = self.evaluate(Pairs(pairs.x, moved))
-                change += sign * np.einsum("ij,ij->j", K_bar, K)
-            z_bar[:, c] = change / (2.0 * step)
-        return z_bar
+                z_bar[:, c] += sign * np.einsum("ij,ij->j", K_bar, K) / (2.0 * step)
 
     def evaluate(self, pairs: Pairs) -> Array:
         # Between two sets of points scikit-learn's WhiteKernel is zero; the noise of rows
@@ -123,11 +122,9 @@ class SklearnKernel(Kernel):
         return K
 
     def _gradient(self, pairs: Pairs) -> Array:
-        """Derivatives of the covariance by theta, (n, m, p).
-
-        scikit-learn has them for one set of points only, so x and z are joined, each row of data
-        once: then the same row meets itself on the diagonal, where the noise is.
-        """
+        """Derivatives of the covariance by theta, (n, m, p)."""
+        # scikit-learn has them for one set of points only, so x and z are joined, each row of
+        # data once: then the same row meets itself on the diagonal, where the noise is.
         n, m = pairs.shape
         i, j = pairs.same_rows()
         only_z = np.setdiff1d(np.arange(m), j)
@@ -141,30 +138,17 @@ class SklearnKernel(Kernel):
 
     def pull_diagonal(self, x: Array, k_bar: Array) -> Array:
         theta_bar = np.zeros(len(self.theta))
-        for start in range(0, len(x), _FEW_ROWS):
-            part = slice(start, start + _FEW_ROWS)
-            at = self.linearise(Pairs(x[part], x[part], 0))
-            theta_bar += at.pull(np.diag(k_bar[part])).theta
+        for start in range(0, len(x), _MIN_BLOCK):
+            rows = slice(start, start + _MIN_BLOCK)
+            gradient = self.kernel(x[rows], eval_gradient=True)[1]
+            theta_bar += np.einsum("i,iip->p", k_bar[rows], gradient)
         return theta_bar
-
-    def for_features(self, n_features: int) -> Self:
-        return self
 
     def describe(self, feature_names: Sequence[str] | None = None) -> str:
         return f"{self.kernel!r} of scikit-learn"
 
     def __repr__(self) -> str:
         return f"SklearnKernel({self.kernel!r})"
-
-
-def _blocks(pairs: Pairs) -> Iterator[tuple[slice, slice, Pairs]]:
-    """Square blocks: joining rows and columns of a long one would cost the square of its length."""
-    n, m = pairs.shape
-    size = max(MIN_BLOCK, min(n, m))
-    for i, j in product(range(0, n, size), range(0, m, size)):
-        rows, columns = slice(i, i + size), slice(j, j + size)
-        offset = None if pairs.offset is None else pairs.offset + i - j
-        yield rows, columns, Pairs(pairs.x[rows], pairs.z[columns], offset)
 
 
 def _constant(kernel: Any) -> Kernel:
@@ -190,8 +174,6 @@ def _dot_product(kernel: Any) -> Kernel:
     bounds = kernel.sigma_0_bounds if fixed else np.square(kernel.sigma_0_bounds)
     return Sum(Constant(np.square(kernel.sigma_0), bounds), linear)
 
-
-_OPERATIONS: dict[type, type[Sum] | type[Product]] = {sk.Sum: Sum, sk.Product: Product}
 
 _TRANSLATIONS: dict[type, Callable[[Any], Kernel | None]] = {
     sk.ConstantKernel: _constant,

@@ -1,7 +1,4 @@
-"""Feature maps: how rows of numbers become points that a kernel can compare.
-
-A map is learnt from training rows, never from labels, and then applied to any rows.
-"""
+"""Feature maps: how rows become points; learnt from training rows, never from labels."""
 
 from __future__ import annotations
 
@@ -70,8 +67,8 @@ class Standardised(_Scaled):
 class Ranked(FeatureMap):
     """Every column replaced by its rank among the training rows, then standardised.
 
-    A monotone warp that tames skewed columns. Between training values it interpolates, beyond them
-    it goes on along a line: one range of the values further is one range of the ranks further.
+    Between training values it interpolates, beyond them it goes on along a line: one range of the
+    values further is one range of the ranks further.
     """
 
     knots: tuple[tuple[Array, Array], ...]
@@ -96,24 +93,21 @@ class Ranked(FeatureMap):
 
 
 def _interpolate(x: Array, knots: Sequence[tuple[Array, Array]]) -> Array:
-    return np.stack([_rank(c, *k) for c, k in zip(x.T, knots, strict=True)], axis=1)
-
-
-def _rank(column: Array, values: Array, ranks: Array) -> Array:
-    inside = np.interp(column, values, ranks)
-    if len(values) == 1:
-        return inside
-    with np.errstate(over="ignore"):  # ranges of the largest numbers that there are
-        beyond = (column - np.clip(column, values[0], values[-1])) / (values[-1] - values[0])
-    return np.asarray(inside + beyond * (ranks[-1] - ranks[0]))
+    result = np.empty_like(x)
+    for c, (values, ranks) in enumerate(knots):
+        result[:, c] = np.interp(x[:, c], values, ranks)
+        if len(values) > 1:
+            with np.errstate(over="ignore"):  # ranges of the largest numbers that there are
+                beyond = x[:, c] - np.clip(x[:, c], values[0], values[-1])
+                result[:, c] += beyond / (values[-1] - values[0]) * (ranks[-1] - ranks[0])
+    return result
 
 
 @dataclass(frozen=True)
 class SharedUnit(_Scaled):
     """All columns centred and divided by one number: for columns that share a unit.
 
-    Spectra, pixels and latent semantic features are such: a column of small spread is of small
-    importance, and standardising would blow up its noise.
+    Standardising would blow up the noise of a pixel or a frequency of small spread.
     """
 
     words: ClassVar[str] = "in one common unit"

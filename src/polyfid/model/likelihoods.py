@@ -1,15 +1,14 @@
 """Likelihoods of labels given the latent values at their rows.
 
-A likelihood holds its labels and weights. It offers what the inference schemes ask for, each an
-array over the rows: derivatives at a point (Laplace), expectations under a Gaussian (variational),
-and log-moments of a Gaussian times one label (EP).
+Each offers derivatives at a point (for Laplace), expectations under a Gaussian (variational) and
+log-moments of a Gaussian times one label (EP), all of them arrays over the rows.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +41,8 @@ class Likelihood(Tunable):
 
     #: Multiplicity of every row, (n,).
     weight: Array
+    #: Fields with one entry per row.
+    _row_fields: ClassVar[tuple[str, ...]] = ("y", "weight")
     #: Whether log p(y | f) is concave in f: Laplace needs it.
     log_concave: bool
 
@@ -57,9 +58,10 @@ class Likelihood(Tunable):
     def tilted(self, mean: Array, variance: Array) -> Tilted:
         """Log-integral of N(f | mean, variance) p(y | f)^min(weight, 1), and derivatives."""
 
-    @abstractmethod
     def take(self, rows: Indices) -> Self:
         """The likelihood of some of the rows."""
+        chosen = {name: getattr(self, name)[rows] for name in self._row_fields}
+        return replace(self, **chosen)  # type: ignore[type-var]
 
     def times(self, factor: Array) -> Self:
         """The likelihood with weights so many times as large."""
@@ -89,9 +91,6 @@ class Logit(Likelihood):
     weight: Array
 
     log_concave = True
-
-    def take(self, rows: Indices) -> Self:
-        return replace(self, y=self.y[rows], weight=self.weight[rows])
 
     def derivatives(self, f: Array) -> Derivatives:
         p = expit(f)
@@ -137,6 +136,7 @@ class NoisyLogit(Likelihood):
     symmetric: bool = False  # both rates of a group are one number, 1 - flip rate
 
     log_concave = False
+    _row_fields: ClassVar[tuple[str, ...]] = ("y", "weight", "group")
 
     @classmethod
     def from_flip_rates(
@@ -152,10 +152,6 @@ class NoisyLogit(Likelihood):
             rate = np.asarray(getattr(self, name), dtype=float)
             if not ((rate >= 0.0) & (rate <= 1.0)).all():
                 raise ValueError(f"{name} must be probabilities, got {rate.tolist()}")
-
-    def take(self, rows: Indices) -> Self:
-        y, weight, group = self.y[rows], self.weight[rows], self.group[rows]
-        return replace(self, y=y, weight=weight, group=group)
 
     @property
     def rates(self) -> tuple[Array, Array]:
@@ -211,15 +207,13 @@ class NoisyLogit(Likelihood):
 
     @property
     def parameters(self) -> Parameters:
-        groups = np.flatnonzero(self.free)
+        rates, kinds, low = self.sensitivity[self.free], ["sensitivity", "specificity"], -5.0
         if self.symmetric:
-            names = [f"reliability[{g}]" for g in groups]
-            rates = self.sensitivity[groups]
+            # They stay above one half: a channel that flips most labels mirrors the model.
+            kinds, low = ["reliability"], 0.0
         else:
-            names = [f"{n}[{g}]" for n in ("sensitivity", "specificity") for g in groups]
-            rates = np.concatenate([self.sensitivity[groups], self.specificity[groups]])
-        # Symmetric rates stay above one half: a channel that flips most labels mirrors the model.
-        low = 0.0 if self.symmetric else -5.0
+            rates = np.append(rates, self.specificity[self.free])
+        names = [f"{kind}[{g}]" for kind in kinds for g in np.flatnonzero(self.free)]
         return Parameters.of(names, logit(np.clip(rates, 1e-6, 1.0 - 1e-6)), (low, 7.0))
 
     def with_theta(self, theta: Array) -> Self:
@@ -244,18 +238,13 @@ class NoisyLogit(Likelihood):
     def tilted_pullback(self, mean: Array, variance: Array, copies: Array) -> Array:
         # Z = a E sigmoid(f) + b E sigmoid(-f).
         log_z = self.tilted(mean, variance).log_z
+        logs = (tilted_sigmoid(sign * mean, variance).log_z - log_z for sign in (1.0, -1.0))
         # Capped where a label is impossible under one of the classes: that rate is not free.
-        up = np.exp(np.minimum(tilted_sigmoid(mean, variance).log_z - log_z, 500.0))
-        down = np.exp(np.minimum(tilted_sigmoid(-mean, variance).log_z - log_z, 500.0))
-        return self._rates_pullback(copies * up, copies * down)
+        return self._rates_pullback(*(copies * np.exp(np.minimum(x, 500.0)) for x in logs))
 
     def _rates_pullback(self, a_bar: Array, b_bar: Array) -> Array:
         sign = np.where(self.y > 0, 1.0, -1.0)
-        n = len(self.sensitivity)
-        sensitivity_bar = np.bincount(self.group, sign * a_bar, minlength=n)
-        specificity_bar = np.bincount(self.group, -sign * b_bar, minlength=n)
-        s_bar = sensitivity_bar * self.sensitivity * (1.0 - self.sensitivity)
-        c_bar = specificity_bar * self.specificity * (1.0 - self.specificity)
-        if self.symmetric:
-            return np.asarray((s_bar + c_bar)[self.free])
-        return np.concatenate([s_bar[self.free], c_bar[self.free]])
+        s, c, n = self.sensitivity, self.specificity, len(self.sensitivity)
+        s_bar = (np.bincount(self.group, sign * a_bar, minlength=n) * s * (1.0 - s))[self.free]
+        c_bar = (np.bincount(self.group, -sign * b_bar, minlength=n) * c * (1.0 - c))[self.free]
+        return s_bar + c_bar if self.symmetric else np.append(s_bar, c_bar)

@@ -36,7 +36,7 @@ def _alternating_weights(n: int) -> Array:
 
 _WEIGHTS = _alternating_weights(_TERMS)
 _K = np.arange(_TERMS, dtype=float)
-_FEW = 13  # terms where only the probability itself is wanted
+_FEW = 13  # terms where only the probability itself is wanted, to nine digits
 _FEW_WEIGHTS = _alternating_weights(_FEW)
 _CHUNK = 1024  # points at a time, so that the terms stay in cache
 
@@ -89,23 +89,18 @@ def expected_sigmoid(mean: ArrayLike, variance: ArrayLike) -> Array:
 
     The smaller of it and its complement is accurate to nine digits.
     """
-    m, v = np.broadcast_arrays(np.asarray(mean, float), np.asarray(variance, float))
-    flat_m, flat_v = m.ravel(), v.ravel()
-    p = np.empty(flat_m.shape)
-    for start in range(0, len(p), _CHUNK):
-        part = slice(start, start + _CHUNK)
-        s = np.maximum(np.sqrt(np.maximum(flat_v[part], 0.0)), _SMALL_SD)
-        p[part] = _smaller_probability(-np.abs(flat_m[part]), s)
-    p = np.where(flat_m > 0.0, 1.0 - p, p)
-    return p.reshape(m.shape)
-
-
-def _smaller_probability(m: Array, s: Array) -> Array:
-    """E sigmoid(f) for m <= 0, with a shorter series that keeps nine digits."""
+    means, variances = np.broadcast_arrays(np.asarray(mean, float), np.asarray(variance, float))
+    away, spread = -np.abs(means.ravel()), np.sqrt(np.maximum(variances.ravel(), 0.0))
+    smaller: Array = np.empty(means.size)
     k = _K[1 : _FEW + 1, None]
-    zero = np.zeros_like(m)
-    series = _negative_half(k, m, s, zero) - _negative_half(k, -m, s, zero)
-    return np.asarray(ndtr(m / s) + _FEW_WEIGHTS @ series)
+    for start in range(0, means.size, _CHUNK):
+        chunk = slice(start, start + _CHUNK)
+        m, s = away[chunk], np.maximum(spread[chunk], _SMALL_SD)
+        zero = np.zeros_like(m)
+        series = _negative_half(k, m, s, zero) - _negative_half(k, -m, s, zero)
+        smaller[chunk] = ndtr(m / s) + _FEW_WEIGHTS @ series
+    smaller = smaller.reshape(means.shape)
+    return np.where(means > 0.0, 1.0 - smaller, smaller)
 
 
 class Tilted(NamedTuple):

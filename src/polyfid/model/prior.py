@@ -75,22 +75,22 @@ class Prior(Tunable):
     def mixing(self) -> Parameters:
         """Free parameters of the loadings."""
 
-    @property
-    @abstractmethod
-    def process_names(self) -> tuple[str, ...]:
-        """Names of the latent processes."""
-
     @abstractmethod
     def with_mixing(self, theta: Array) -> Self:
         """The same prior with other loadings; at least one of their parameters is free."""
 
     @abstractmethod
     def pull_loadings(self, A_bar: Array) -> Array:
-        """The adjoint of the loadings' parameters from that of the loadings."""
+        """The adjoint of the loadings' free parameters from that of the loadings."""
 
     @abstractmethod
     def mixing_prior(self) -> HyperPrior:
         """What is plausible for the parameters of the loadings."""
+
+    @property
+    @abstractmethod
+    def process_names(self) -> tuple[str, ...]:
+        """Names of the latent processes."""
 
     @property
     def mirrors(self) -> range:
@@ -108,36 +108,35 @@ class Prior(Tunable):
 
     def with_theta(self, theta: Array) -> Self:
         cuts = np.cumsum([len(self.mixing.values), *(len(k.theta) for k in self.kernels)])
-        mixing, *parts = np.split(theta, cuts[:-1])
-        kernels = (k.with_theta(part) for k, part in zip(self.kernels, parts, strict=True))
+        mixing, *thetas = np.split(theta, cuts[:-1])
+        kernels = (k.with_theta(own) for k, own in zip(self.kernels, thetas, strict=True))
         mixed = self.with_mixing(mixing) if len(mixing) else self
         return replace(mixed, kernels=tuple(kernels))  # type: ignore[type-var]
 
-    def covariance(self, parts: Sequence[Tile]) -> Array:
+    def covariance(self, tiling: Sequence[Tile]) -> Array:
         """K of the tiled points, upper triangle valid, (n, n)."""
-        K = _square(parts)
-        for tile in parts:
-            values = {s: self.kernels[s].evaluate(tile.pairs) for s in self._processes(tile)}
-            self._fill(K[tile.rows, tile.cols], tile, values)
+        K = _square(tiling)
+        for tile in tiling:
+            self._fill(K, tile, {s: k.evaluate(tile.pairs) for s, k in self._kernels_of(tile)})
         return K
 
-    def linearise(self, parts: Sequence[Tile]) -> LinearisedPrior:
+    def linearise(self, tiling: Sequence[Tile]) -> LinearisedPrior:
         """`covariance`, with its derivatives."""
-        K, kept = _square(parts), []
-        for tile in parts:
-            own = {s: self.kernels[s].linearise(tile.pairs) for s in self._processes(tile)}
-            self._fill(K[tile.rows, tile.cols], tile, {s: at.K for s, at in own.items()})
-            kept.append((tile, own))
-        return LinearisedPrior(K, self, kept)
+        K, linearised = _square(tiling), []
+        for tile in tiling:
+            own = {s: k.linearise(tile.pairs) for s, k in self._kernels_of(tile)}
+            self._fill(K, tile, {s: at.K for s, at in own.items()})
+            linearised.append((tile, own))
+        return LinearisedPrior(K, self, linearised)
 
-    def _processes(self, tile: Tile) -> list[int]:
-        """The processes that both levels of a tile have in common."""
+    def _kernels_of(self, tile: Tile) -> list[tuple[int, Kernel]]:
+        """The processes that both levels of a tile have in common, and their kernels."""
         t, u = tile.levels
-        common: list[int] = np.flatnonzero(self.support[t] & self.support[u]).tolist()
-        return common
+        common = self.support[t] & self.support[u]
+        return [(s, k) for s, k in enumerate(self.kernels) if common[s]]
 
-    def _fill(self, target: Array, tile: Tile, values: dict[int, Array]) -> None:
-        (t, u), A = tile.levels, self.loadings
+    def _fill(self, K: Array, tile: Tile, values: dict[int, Array]) -> None:
+        (t, u), A, target = tile.levels, self.loadings, K[tile.rows, tile.cols]
         target[...] = 0.0
         for s, k in values.items():
             target += (A[t, s] * A[u, s]) * k
@@ -162,8 +161,8 @@ class Prior(Tunable):
         return np.einsum("is,is->i", squares, variances)
 
 
-def _square(parts: Sequence[Tile]) -> Array:
-    n = max((tile.rows.stop for tile in parts), default=0)
+def _square(tiling: Sequence[Tile]) -> Array:
+    n = max((tile.rows.stop for tile in tiling), default=0)
     return np.empty((n, n))
 
 
@@ -173,7 +172,7 @@ class LinearisedPrior:
 
     K: Array
     prior: Prior
-    parts: list[tuple[Tile, dict[int, Linearised]]]
+    tiles: list[tuple[Tile, dict[int, Linearised]]]
 
     def pull(self, adjoint: Callable[[Tile], Array]) -> Array:
         """The adjoint of ``theta`` from that of K, which ``adjoint`` gives for one tile.
@@ -183,7 +182,7 @@ class LinearisedPrior:
         prior = self.prior
         A, A_bar = prior.loadings, np.zeros_like(prior.loadings)
         kernel_bars = [np.zeros(len(k.theta)) for k in prior.kernels]
-        for tile, own in self.parts:
+        for tile, own in self.tiles:
             t, u = tile.levels
             K_bar = adjoint(tile)
             for s, at in own.items():
@@ -195,45 +194,33 @@ class LinearisedPrior:
         return np.concatenate([prior.pull_loadings(A_bar), *kernel_bars])
 
 
-@dataclass(frozen=True)
-class _Run:
-    """Neighbouring columns of a cross-covariance whose levels load on one latent process."""
-
-    process: int
-    columns: slice
-    loadings: Array
-    points: PointSet
-
-
 class CrossCovariance:
-    """cov(f_t(x), f_u(z)) = sum_s A[t, s] A[u, s] k_s(x, z) for fixed z, each at its level u.
-
-    What depends on the fixed points alone is computed once.
-    """
+    """Covariances with fixed points; what depends on these alone is computed once."""
 
     def __init__(self, prior: Prior, points: Points) -> None:
-        self._kernels, self._loadings, self._n = prior.kernels, prior.loadings, len(points)
-        own = self._loadings[points.level]  # (n, n_processes)
+        self._prior, self._n = prior, len(points)
+        own = prior.loadings[points.level]  # (n, n_processes)
+        # Runs of neighbouring points whose levels load on a process.
         self._runs = [
-            _Run(s, run, own[run, s], PointSet(points.x[run]))
-            for s in range(len(self._kernels))
+            (s, run, own[run, s], PointSet(points.x[run]))
+            for s in range(len(prior.kernels))
             for run in _slices(own[:, s] != 0.0)
         ]
 
     def __call__(self, x: Array, level: int) -> Array:
         """Covariance of the points ``x``, all at one level, with the fixed ones, (len(x), n)."""
         K: Array | None = None
-        for run in self._runs:
-            loading = self._loadings[level, run.process]
+        for s, columns, loadings, points in self._runs:
+            loading = self._prior.loadings[level, s]
             if loading == 0.0:
                 continue
-            k = self._kernels[run.process].evaluate(PassingPairs(x, run.points))
-            k = np.multiply(k, loading * run.loadings, out=k if k.flags.writeable else None)
+            k = self._prior.kernels[s].evaluate(PassingPairs(x, points))
+            k = np.multiply(k, loading * loadings, out=k if k.flags.writeable else None)
             if K is None and k.shape[1] == self._n:
                 K = k
                 continue
             K = np.zeros((len(x), self._n)) if K is None else K
-            K[:, run.columns] += k
+            K[:, columns] += k
         return np.zeros((len(x), self._n)) if K is None else K
 
 

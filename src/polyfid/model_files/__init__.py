@@ -10,9 +10,8 @@ from typing import Any
 
 from polyfid._version import __version__
 from polyfid.model_files import container
-from polyfid.model_files.codec import Decoder, Encoder
+from polyfid.model_files.codec import KINDS, Decoder, Encoder, find, register
 from polyfid.model_files.container import ModelFileError, PathLike, is_model, refusing
-from polyfid.model_files.registry import KINDS, find, register
 from polyfid.values import to_json
 
 __all__ = ["ModelFileError", "inspect", "is_model", "load", "read", "refusing", "register", "write"]
@@ -45,7 +44,8 @@ def inspect(path: PathLike) -> dict[str, Any]:
     Besides what was said about the model these are ``kind``, ``schema``, ``created_by``,
     ``versions``, ``arrays`` (name, dtype, shape, order, nbytes) and the ``sha256`` of the arrays.
     """
-    return {key: value for key, value in container.read_header(path).items() if key != "state"}
+    with container.opened(path) as (_, header, _):
+        return {key: value for key, value in header.items() if key != "state"}
 
 
 def load(path: PathLike) -> Any:

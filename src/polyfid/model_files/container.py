@@ -135,9 +135,6 @@ def _bytes_of(array: NDArray[Any]) -> memoryview:
     return array.reshape(-1).view(np.uint8).data
 
 
-# --------------------------------------------------------------------- writing
-
-
 def write_file(
     path: PathLike, header: Mapping[str, Any], arrays: Sequence[tuple[str, NDArray[Any]]]
 ) -> None:
@@ -175,18 +172,9 @@ def _npy_name(place: int) -> str:
     return f"{place:05d}.npy"
 
 
-# --------------------------------------------------------------------- reading
-
-
-def read_header(path: PathLike) -> dict[str, Any]:
-    """The header of a file, whose table of arrays is that of the file; no array is read."""
-    with _opened(path) as (_, header, _):
-        return header
-
-
 def read_file(path: PathLike) -> tuple[dict[str, Any], list[NDArray[Any]]]:
     """The header and the arrays of a file."""
-    with _opened(path) as (archive, header, entries):
+    with opened(path) as (archive, header, entries):
         digest, arrays = hashlib.sha256(), []
         for entry, member in zip(entries, archive.infolist()[1:], strict=True):
             with archive.open(member) as file:
@@ -197,10 +185,8 @@ def read_file(path: PathLike) -> tuple[dict[str, Any], list[NDArray[Any]]]:
 
 
 @contextmanager
-def _opened(
-    path: PathLike,
-) -> Iterator[tuple[zipfile.ZipFile, dict[str, Any], list[ArrayEntry]]]:
-    """The archive, its header and the entries of its arrays, which fit into the file."""
+def opened(path: PathLike) -> Iterator[tuple[zipfile.ZipFile, dict[str, Any], list[ArrayEntry]]]:
+    """A file's archive, its header and the entries of its arrays, of which none is read yet."""
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         with refusing(path, "{error}"):
@@ -270,7 +256,7 @@ def _check_members(members: list[zipfile.ZipInfo], size: int) -> None:
 def _parse_header(text: bytes) -> dict[str, Any]:
     """The header that JSON stands for; the error messages go on from the name of the file."""
     try:
-        header = json.loads(text.decode("ascii"), parse_constant=_refuse_constant)
+        header = json.loads(text.decode("ascii"))
     except (RecursionError, ValueError) as error:
         raise ValueError(f"has a header that cannot be read: {error}") from error
     if not isinstance(header, dict) or header.get("format") != FORMAT:
@@ -286,10 +272,6 @@ def _parse_header(text: bytes) -> dict[str, Any]:
     if schema != SCHEMA or wrong or "state" not in header:
         raise ValueError("was damaged or altered: its header lacks what every header has")
     return header
-
-
-def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} is not JSON")
 
 
 def _read_array(file: Any, entry: ArrayEntry, digest: Any) -> NDArray[Any]:
