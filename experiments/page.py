@@ -90,28 +90,9 @@ def _html(lead: str, sections: Sequence[Section], svgs: dict[str, str]) -> str:
         lambda m: f'{scroll.format("span", m[2])} id="figure-{m[1]}">{svgs[m[1]]}</span>',
         body,
     )
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>{escape(TITLE)}</title>
-<style>
-{style}</style>
-</head>
-<body>
-<header>
-<h1>{escape(TITLE)}</h1>
-<p class="lead">{escape(lead)}</p>
-</header>
-<nav aria-label="Sections">{links}</nav>
-<main>
-{body}
-</main>
-</body>
-</html>
-"""
+    template = (HERE / "page.html").read_text(encoding="utf-8")
+    title, lead = escape(TITLE), escape(lead)
+    return template.format(title=title, lead=lead, style=style, links=links, body=body)
 
 
 def _sections(results: Results, drawn: Mapping[str, list[str]], names: set[str]) -> list[Section]:
@@ -168,7 +149,7 @@ def _facts(results: Results) -> Iterator[tuple[str, str]]:
             text = f"columns in which **MF gpc**, the paper's model, {words} without polyfid"
             yield hits, f"{text}, ROC AUC; in the paper {published} of {len(COLUMNS)}"
     for metric, title in ((ROC_AUC, "ROC AUC"), (LOG_LOSS, "log-loss")):
-        gap = results.difference(metric.name, COLUMNS, OURS, THEIRS)
+        gap = results.difference(metric.name)
         if gap is not None:
             words = f"{title} of polyfid minus that of MF gpc, mean over columns"
             yield tables.signed(gap[0].mean), words
@@ -185,8 +166,7 @@ def _facts(results: Results) -> Iterator[tuple[str, str]]:
 
 def _hits(best: dict[Column, set[Method]], results: Results, method: Method) -> str:
     """In how many of its columns a method is among the best; empty if it has none."""
-    means = results.means("roc_auc")
-    there = [column for column in best if method in means[column] and means[column][method].n]
+    there = [column for column in best if results.has(column, method)]
     return f"{sum(method in best[column] for column in there)} of {len(there)}" if there else ""
 
 
@@ -213,7 +193,7 @@ def _budget(results: Results, drawn: list[str]) -> list[str]:
         own = rows[rows["method"] == method[0]]
         if len(own):
             n = int(own.groupby("problem")["seed"].nunique().max())
-            counts.append(f"{label(method)} with up to {n} split{'s' * (n != 1)} of each")
+            counts.append(f"{label(method)} with up to {tables.counted(n, 'split')} of each")
     sets = results.sets("budget")
     text = f"Means over {len(sets)} sets ({_compact(sets)}), {', '.join(counts)}."
     return [text, *drawn, *_fold("The figures as numbers", tables.budget_table(results))]

@@ -15,13 +15,16 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from experiments.cells import KEY, Row
+from experiments.data import PMLB
 from experiments.paper import (
     CLOSE,
     COLUMNS,
     GROUPS,
     METHODS,
     METRICS,
+    OURS,
     PAPER,
+    THEIRS,
     Column,
     Method,
     Metric,
@@ -191,6 +194,10 @@ class Results:
             for column in self.columns
         }
 
+    def has(self, column: Column, method: Method) -> bool:
+        """Whether a method has a mean in a column."""
+        return self.means("roc_auc").get(column, {}).get(method, Mean()).n > 0
+
     def mean_over(self, columns: Iterable[Column], method: Method, metric: str) -> float:
         """The mean over columns, NaN for a method that does not have all of them."""
         means = self.means(metric)
@@ -207,7 +214,11 @@ class Results:
         }
 
     def difference(
-        self, metric: str, columns: Iterable[Column], first: Method, other: Method
+        self,
+        metric: str,
+        columns: Iterable[Column] = COLUMNS,
+        first: Method = OURS,
+        other: Method = THEIRS,
     ) -> tuple[Estimate, int] | None:
         """Mean difference of two methods over common splits, and the number of those.
 
@@ -216,10 +227,10 @@ class Results:
         gaps: list[list[list[float]]] = []
         for column in columns:
             methods = self._values(metric).get(column, {})
-            pairs = methods.get(first, {}), methods.get(other, {})
-            sets = [(pairs[0][p] - pairs[1][p]).dropna() for p in pairs[0] if p in pairs[1]]
-            gaps.append([gap.tolist() for gap in sets if len(gap)])
-        gaps = [sets for sets in gaps if sets]
+            a, b = methods.get(first, {}), methods.get(other, {})
+            sets = [(a[p] - b[p]).dropna().tolist() for p in a if p in b]
+            if any(sets):
+                gaps.append([values for values in sets if values])
         if not gaps:
             return None
         strata = [gap for sets in gaps for gap in sets]
@@ -243,6 +254,12 @@ class Results:
             if method in means[column]
         ]
         return [(*cell, cell[2].compare(cell[3])) for cell in cells if cell[2].n and cell[3] > 0]
+
+    def by_task(self) -> dict[str, dict[str, Row]]:
+        """The facts of each scheme of the sampling experiment, by task in the paper's order."""
+        rows = self.of("mcmc")
+        tasks = dict(zip(rows["problem"], rows["schemes"], strict=True)) if len(rows) else {}
+        return {name: tasks[name] for name in PMLB if name in tasks}
 
     def budget_means(self) -> pd.DataFrame:
         """Mean ROC AUC of the budget experiment by method, noise, cost and share.

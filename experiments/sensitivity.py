@@ -101,7 +101,7 @@ def cells(data_home: str | None, runs: int | None, quick: bool) -> list[Cell]:
     """
     del runs, quick
     sets = problems.artificial(data_home)
-    name = next((s.name for s in sets if s.column == COLUMN), sets[0].name)
+    name = next((s.name for s in sets if s.column.name == COLUMN), sets[0].name)
     about = {"experiment": "sensitivity", "method": "mfgpc", "mode": "multi"}
     return [
         SensitivityCell.of(source, **about, seed=usable_seeds([source], 1)[0])

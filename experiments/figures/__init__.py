@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from experiments.figures import charts
 from experiments.figures.charts import sensitivity_noises
 from experiments.figures.style import inline, save, styled
-from experiments.paper import CLOSE, NOISES
+from experiments.paper import CLOSE
 from experiments.results import Results
 
 __all__ = ["FIGURES", "Drawing", "draw", "sensitivity_noises"]
@@ -60,37 +60,43 @@ _MCMC = (
 )
 
 
-def _group(section: str, sets: str, noise: float | None = None) -> Drawing:
-    name, title = f"{section}_roc_auc", f"ROC AUC on the {sets}"
-    if noise is not None:
-        name, title = f"{name}_{noise}", f"{title}, noise {noise}"
-    return Drawing(name, section, title, _DOTS, partial(charts.dots, group=section, noise=noise))
-
-
-def _budget(panel: str, line: str, lines: str) -> Drawing:
-    title = f"ROC AUC by share of the budget, one line per {lines}"
-    make = partial(charts.budget, panel=panel, line=line)
-    return Drawing(f"budget_by_{line}", "budget", title, _BUDGET, make)
-
-
-def _sensitivity(case: str) -> Drawing:
-    title = f"Sensitivity to hyper-parameters, {case} noise"
-    make = partial(charts.sensitivity, case=case)
-    return Drawing(f"sensitivity_{case}", "sensitivity", title, _SENSITIVITY, make)
-
-
+#: Figures of the groups: name, group, sets, noise.
+_GROUPS: tuple[tuple[str, str, str, float | None], ...] = (
+    ("artificial_roc_auc", "artificial", "artificial sets", None),
+    ("pmlb_roc_auc_0.2", "pmlb", "PMLB tasks, noise 0.2", 0.2),
+    ("pmlb_roc_auc_0.4", "pmlb", "PMLB tasks, noise 0.4", 0.4),
+    ("crowd_roc_auc", "crowd", "crowdsourced sets", None),
+)
 _mcmc_title = "Probabilities by approximate inference and by MCMC"
+_budget_title = "ROC AUC by share of the budget, one line per"
+_by_cost = partial(charts.budget, panel="noise", line="cost")
+_by_noise = partial(charts.budget, panel="cost", line="noise")
 FIGURES = (
     Drawing("agreement", "summary", "Our ROC AUC minus the paper's", _AGREEMENT, charts.agreement),
-    _group("artificial", "artificial sets"),
-    *(_group("pmlb", "PMLB tasks", noise) for noise in NOISES),
-    _group("crowd", "crowdsourced sets"),
+    *(
+        Drawing(
+            name,
+            group,
+            f"ROC AUC on the {sets}",
+            _DOTS,
+            partial(charts.dots, group=group, noise=noise),
+        )
+        for name, group, sets, noise in _GROUPS
+    ),
     Drawing("profiles", "profiles", "ROC AUC profiles", _PROFILES, charts.profiles),
     Drawing("mcmc_scatter", "mcmc", _mcmc_title, _MCMC, charts.mcmc_scatter),
-    _budget("noise", "cost", "cost of a cheap row"),
-    _budget("cost", "noise", "noise"),
-    _sensitivity("low"),
-    _sensitivity("high"),
+    Drawing("budget_by_cost", "budget", f"{_budget_title} cost of a cheap row", _BUDGET, _by_cost),
+    Drawing("budget_by_noise", "budget", f"{_budget_title} noise", _BUDGET, _by_noise),
+    *(
+        Drawing(
+            f"sensitivity_{case}",
+            "sensitivity",
+            f"Sensitivity to hyper-parameters, {case} noise",
+            _SENSITIVITY,
+            partial(charts.sensitivity, case=case),
+        )
+        for case in ("low", "high")
+    ),
 )
 
 

@@ -17,7 +17,6 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
-from experiments.data import PMLB
 from experiments.figures.style import (
     COLOURS,
     DASHES,
@@ -144,12 +143,8 @@ def agreement(results: Results) -> Figure | None:
     ends = gaps + np.nan_to_num([mean.half for *_, mean, _ in cells])
     limit = 1.05 * max(min(ends.max(), 2.0 * gaps.max()), 0.01)
     axes[0].set_ylim(-limit, limit)
-    families = dict.fromkeys(method[0] for _, method, *_ in cells)
-    names = {THEIRS[0]: label(THEIRS)}
-    handles = {
-        names.get(name, name): Line2D([], [], lw=4, color=COLOURS.get(name, MUTED))
-        for name in families
-    }
+    families = {("MF gpc" if m == THEIRS else m[0]): colour(m) for _, m, *_ in cells}
+    handles = {name: Line2D([], [], lw=4, color=shade) for name, shade in families.items()}
     marks = {"o": "trusted only", "s": "concatenated", "^": "stacked", "D": "other"}
     handles |= {t: Line2D([], [], ls="", marker=mark, color=MUTED) for mark, t in marks.items()}
     legend_below(figure, handles, 5, handlelength=1.6)
@@ -332,11 +327,10 @@ def _shaded(figure: Figure, ax: Axes, points: pd.DataFrame) -> None:
 
 def mcmc_scatter(results: Results) -> Figure | None:
     """Probabilities by each scheme against those by MCMC, one panel per task and scheme."""
-    rows = results.of("mcmc")
-    if rows.empty:
+    by_task = results.by_task()
+    tasks = list(by_task)
+    if not tasks:
         return None
-    by_task = dict(zip(rows["problem"], rows["schemes"], strict=True))
-    tasks = [name for name in PMLB if name in by_task]
     schemes = [scheme for scheme in SCHEMES if scheme != "mcmc"]
     n_columns = min(4, len(tasks))
     n_rows = math.ceil(len(tasks) / n_columns) * len(schemes)

@@ -11,13 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib
+from matplotlib import style
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-# Colours that a page replaces by those of its light or dark scheme, see `inline`.
+# Colours that a page replaces by those of its light or dark scheme, see `inline`; page.mplstyle
+# has the same.
 INK, MUTED, GRID, FIELD = "#1b1b1f", "#6a6d75", "#d8dade", "#fefefe"
 RED = "#cf222e"
 
@@ -39,44 +41,6 @@ MARKERS = {"gpc": "o", "logit": "s", "xgb": "^", "hetmogp": "D", "gp-ma": "v"}
 
 WIDTH = 7.2  # inches; the full width of a column of text
 
-_TICKS: dict[str, Any] = {
-    "color": MUTED,
-    "labelcolor": INK,
-    "labelsize": 7.0,
-    "major.size": 2.5,
-    "major.width": 0.6,
-}
-_RC: dict[Any, Any] = {
-    "font.family": "DejaVu Sans",
-    "font.size": 8.0,
-    "axes.titlesize": 8.5,
-    "axes.titleweight": "bold",
-    "axes.labelsize": 8.0,
-    "axes.edgecolor": MUTED,
-    "axes.labelcolor": INK,
-    "axes.titlecolor": INK,
-    "axes.linewidth": 0.6,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.axisbelow": True,
-    "axes.grid": True,
-    "axes.facecolor": FIELD,
-    "figure.facecolor": FIELD,
-    "savefig.facecolor": FIELD,
-    "grid.color": GRID,
-    "grid.linewidth": 0.5,
-    "text.color": INK,
-    **{f"{axis}tick.{name}": value for axis in "xy" for name, value in _TICKS.items()},
-    "lines.linewidth": 1.3,
-    "lines.markersize": 3.5,
-    "legend.frameon": False,
-    "legend.fontsize": 7.5,
-    "svg.fonttype": "none",
-    "figure.constrained_layout.use": True,
-    "figure.constrained_layout.h_pad": 0.05,
-    "figure.constrained_layout.w_pad": 0.05,
-}
-
 
 @contextmanager
 def styled(name: str) -> Iterator[None]:
@@ -84,7 +48,7 @@ def styled(name: str) -> Iterator[None]:
     # From the defaults, so that a user's own settings have no effect.
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
-        matplotlib.rcParams.update({**_RC, "svg.hashsalt": name})
+        style.use([Path(__file__).parent / "page.mplstyle", {"svg.hashsalt": name}])
         yield
 
 

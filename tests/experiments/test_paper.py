@@ -1,7 +1,5 @@
 """The paper's figures: all there, under the keys that rows use, and counted as the paper counts."""
 
-import pytest
-
 from experiments.methods import RUNNERS
 from experiments.paper import (
     COLUMNS,
@@ -13,7 +11,6 @@ from experiments.paper import (
     PAPER_MCMC,
     PMLB,
     SCHEMES,
-    Column,
 )
 from experiments.results import paper_best
 
@@ -37,39 +34,6 @@ def test_every_figure_has_a_column_and_a_method():
     assert {scheme for _, scheme in PAPER_MCMC} == {"laplace", "mcmc"} <= set(SCHEMES)
     assert {problem for problem, _ in PAPER_MCMC} == set(PMLB)
     assert [metric.sign for metric in METRICS] == [1, -1, -1, 1, -1]
-
-
-@pytest.mark.parametrize(
-    ("column", "method", "value"),
-    [
-        (("artificial", "2D", 0.2), ("mfgpc", "multi"), 0.975),
-        (("artificial", "10D", 0.4), ("gpc", "concatenated"), 0.626),
-        (("pmlb", "hypothyroid", 0.2), ("xgb", "concatenated"), 0.791),
-        (("pmlb", "waveform-40", 0.4), ("xgb", "stacked"), 0.885),
-        (("crowd", "sentiment_polarity", None), ("logit", "stacked"), 0.553),
-    ],
-)
-def test_figures_from_all_over_the_tables(column, method, value):
-    assert PAPER[Column(*column), method] == value
-
-
-def test_sums_of_the_tables():
-    # A slip in any figure shows here.
-    sums = {}
-    for (column, _), value in PAPER.items():
-        key = column.group, column.noise
-        sums[key] = sums.get(key, 0.0) + value
-    assert sums == pytest.approx(
-        {
-            ("artificial", 0.2): 30.587,
-            ("artificial", 0.4): 29.029,
-            ("pmlb", 0.2): 72.940,
-            ("pmlb", 0.4): 70.772,
-            ("crowd", None): 14.621,
-        },
-        abs=1e-9,
-    )
-    assert sum(PAPER_MCMC.values()) == pytest.approx(14.031, abs=1e-9)
 
 
 def test_the_best_are_counted_as_the_paper_counts():

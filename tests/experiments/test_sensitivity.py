@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from experiments import sensitivity
-from experiments.problems import made_set
+from experiments.problems import artificial_set
 from experiments.run import RowFile, run
 from experiments.sensitivity import Hyper, SensitivityCell, grid
 from polyfid import MultiFidelityClassifier
@@ -36,7 +36,7 @@ def test_a_cell_has_the_tuned_model_and_every_point(monkeypatch, tmp_path):
     monkeypatch.setattr(sensitivity, "LOG_SCALES", np.array([0.0, 2.0]))
     monkeypatch.setattr(sensitivity, "LENGTH_SCALES", np.array([1.0]))
     what = {"experiment": "sensitivity", "method": "mfgpc", "mode": "multi"}
-    source = made_set(0, 0.2)
+    source = artificial_set(0, 0.2, stem="made")
     cell = SensitivityCell.of(source, **what, n_cheap=60, n_trusted=30)
     assert run([cell], tmp_path) == (1, 0, 0)
     (row,) = RowFile(tmp_path).rows.values()
