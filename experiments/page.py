@@ -12,21 +12,8 @@ from typing import NamedTuple
 
 from markdown_it import MarkdownIt
 
-from experiments import figures, tables
-from experiments.paper import (
-    CLOSE,
-    COLUMNS,
-    GROUPS,
-    LOG_LOSS,
-    METRICS,
-    OURS,
-    ROC_AUC,
-    THEIRS,
-    Column,
-    Group,
-    Method,
-    label,
-)
+from experiments import figures, paper, tables
+from experiments.paper import COLUMNS, GROUPS, LOG_LOSS, OURS, ROC_AUC, THEIRS, Column, Method
 from experiments.results import Results, paper_best
 
 TITLE = "The experiments of the paper, run again"
@@ -139,7 +126,7 @@ def _summary(results: Results) -> list[str]:
 
 def _facts(results: Results) -> Iterator[tuple[str, str]]:
     """Numbers that stand out, each with a few words."""
-    words = f"is the best or within {CLOSE} of it"
+    words = f"is the best or within {paper.CLOSE} of it"
     if len(results.methods) > 1:
         for metric, title in ((ROC_AUC, "ROC AUC"), (LOG_LOSS, "log-loss")):
             if hits := _hits(results.best(metric), results, OURS):
@@ -176,11 +163,11 @@ def _duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-def _group(results: Results, group: Group, drawn: list[str]) -> list[str]:
-    by_metric = {m: tables.group_tables(results, group, m) for m in METRICS}
+def _group(results: Results, group: paper.Group, drawn: list[str]) -> list[str]:
+    by_metric = {m: tables.group_tables(results, group, m) for m in paper.METRICS}
     if not by_metric[ROC_AUC]:
         return []
-    folds = [block for m in METRICS[1:] for block in _fold(m.title, by_metric[m])]
+    folds = [block for m in paper.METRICS[1:] for block in _fold(m.title, by_metric[m])]
     return [*by_metric[ROC_AUC], *drawn, *folds, _list(group.notes)]
 
 
@@ -193,7 +180,7 @@ def _budget(results: Results, drawn: list[str]) -> list[str]:
         own = rows[rows["method"] == method[0]]
         if len(own):
             n = int(own.groupby("problem")["seed"].nunique().max())
-            counts.append(f"{label(method)} with up to {tables.counted(n, 'split')} of each")
+            counts.append(f"{paper.label(method)} with up to {tables.counted(n, 'split')} of each")
     sets = results.sets("budget")
     text = f"Means over {len(sets)} sets ({_compact(sets)}), {', '.join(counts)}."
     return [text, *drawn, *_fold("The figures as numbers", tables.budget_table(results))]

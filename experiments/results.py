@@ -14,22 +14,10 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
+from experiments import paper
 from experiments.cells import KEY, Row
 from experiments.data import PMLB
-from experiments.paper import (
-    CLOSE,
-    COLUMNS,
-    GROUPS,
-    METHODS,
-    METRICS,
-    OURS,
-    PAPER,
-    THEIRS,
-    Column,
-    Method,
-    Metric,
-    published,
-)
+from experiments.paper import CLOSE, COLUMNS, METRICS, OURS, PAPER, THEIRS, Column, Method, Metric
 from experiments.run import RowFile
 
 T = TypeVar("T")
@@ -51,11 +39,9 @@ class Estimate(NamedTuple):
 
 
 def mean_of(strata: Sequence[Sequence[float]], weights: Sequence[float] | None = None) -> Estimate:
-    r"""Weighted mean of the means of strata, and half of its interval.
+    """Weighted mean of the means of strata, and half of its interval by Welch and Satterthwaite.
 
-    The strata are fixed and only the values within them are random, so the variance is
-    :math:`\sum_s w_s^2 s_s^2 / n_s`, with Welch's and Satterthwaite's degrees of freedom. One
-    stratum gives the ordinary interval of Student's t. Weights are equal if none are given.
+    The strata are fixed and only the values within them are random. Weights default to equal ones.
     """
     n = np.array([len(values) for values in strata])
     w = np.full(len(n), 1.0 / len(n)) if weights is None else np.asarray(weights)
@@ -75,13 +61,9 @@ class Mean:
     """The mean of a method in a column, in which each data set has the same weight."""
 
     mean: float = math.nan
-    #: Half of the interval: over random splits if all data sets of the paper are included, over
-    #: data sets if only some are.
-    half: float = math.nan
-    #: The mean over the first splits of each set, as many as the paper has.
-    first: float = math.nan
-    #: How far from the mean the paper's figure may lie by chance: its own splits are random too.
-    reach: float = math.nan
+    half: float = math.nan  # of the interval, over splits, or over data sets if some are missing
+    first: float = math.nan  # the mean over the first splits, as many as the paper has
+    reach: float = math.nan  # how far from the mean the paper's figure may lie by chance
     n: int = 0  # splits that did not fail
 
     @classmethod
@@ -102,10 +84,7 @@ class Mean:
         return cls(mean, half, first, reach, sum(map(len, strata)))
 
     def compare(self, paper: float) -> str:
-        """Where the paper's figure lies: "within" the interval, "near" it, "off", or "" if unknown.
-
-        "Near" is outside the interval, but not further than `reach`.
-        """
+        """Whether the paper's figure is "within" the interval, "near" (within `reach`) or "off"."""
         if math.isnan(self.half) or math.isnan(paper):
             return ""
         distance = abs(self.mean - paper) - ROUNDING - _EPS
@@ -155,14 +134,14 @@ class Results:
     @cached_property
     def _groups(self) -> pd.DataFrame:
         """The rows of the three groups of data sets, in the order of their seeds."""
-        names = [group.name for group in GROUPS]
+        names = [group.name for group in paper.GROUPS]
         return self.rows[self.rows["experiment"].isin(names)].sort_values("seed", kind="stable")
 
     @cached_property
     def methods(self) -> list[Method]:
         """The methods of the three groups, in the order of the tables; unknown ones come last."""
         there = set(zip(self._groups["method"], self._groups["mode"], strict=True))
-        return [m for m in METHODS if m in there] + sorted(there - METHODS.keys())
+        return [m for m in paper.METHODS if m in there] + sorted(there - paper.METHODS.keys())
 
     @cached_property
     def columns(self) -> list[Column]:
@@ -248,7 +227,7 @@ class Results:
         """Every mean that the paper has too, with its figure and where that lies."""
         means = self.means("roc_auc")
         cells = [
-            (column, method, means[column][method], published(column, method))
+            (column, method, means[column][method], paper.published(column, method))
             for column in means
             for method in self.methods
             if method in means[column]

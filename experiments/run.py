@@ -27,10 +27,9 @@ PATIENCE = 2.0  # seconds that a worker process may outlive the process that sta
 
 
 class RowFile:
-    """The rows in ``rows.jsonl`` of a directory, one line of JSON per row.
+    """The rows in ``rows.jsonl`` of a directory; of lines with the same key the last one counts.
 
-    A last line that was cut short is removed when the file is opened. Of lines with the same key
-    the last one counts: a failed cell that was run again has two.
+    A last line that was cut short is removed when the file is opened.
     """
 
     def __init__(self, directory: str | PathLike[str]) -> None:
@@ -46,9 +45,9 @@ class RowFile:
                 row = json.loads(line)
                 row["experiment"], row["problem"]
             except (ValueError, TypeError, KeyError):
+                where = f"line {number} of {self.path}"
                 raise ValueError(
-                    f"line {number} of {self.path} is not a row of results; name another directory "
-                    "with --out"
+                    f"{where} is not a row of results; name another directory with --out"
                 ) from None
             self._set(row)
         if len(whole) < len(text):
@@ -109,17 +108,14 @@ def run(
 ) -> RunSummary:
     """Compute the cells that have no row in ``out`` yet, and append each row when it is finished.
 
-    Of cells with the same key the first is run. ``jobs`` is the number of worker processes, each
-    with one thread for linear algebra; 1 is this process. Without it joblib's configuration
+    ``jobs`` is the number of worker processes, 1 this process. Without it joblib's configuration
     decides, so that ``joblib.parallel_config(backend="dask")`` uses a cluster. ``retry_failed``
-    runs cells again whose row has an error; ``progress`` is called with a `Step` after each cell.
+    runs cells again whose row has an error.
     """
     if jobs is not None and jobs < 1:
         raise ValueError(f"jobs must be a number of processes from 1; got {jobs!r}")
     file = RowFile(out)
-    unique: dict[Key, Cell] = {}
-    for cell in cells:
-        unique.setdefault(key_of(cell.row()), cell)
+    unique = {key_of(cell.row()): cell for cell in cells}
     todo = {
         key: cell
         for key, cell in unique.items()

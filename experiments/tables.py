@@ -8,23 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from statistics import fmean
 
-from experiments.paper import (
-    CLOSE,
-    COLUMNS,
-    GROUPS,
-    LOG_LOSS,
-    OURS,
-    PAPER_MCMC,
-    ROC_AUC,
-    SCHEMES,
-    THEIRS,
-    Column,
-    Group,
-    Method,
-    Metric,
-    label,
-    published,
-)
+from experiments import paper
+from experiments.paper import CLOSE, LOG_LOSS, OURS, ROC_AUC, THEIRS, Column, Method, Metric, label
 from experiments.results import Mean, Results, close_to_best, paper_best
 
 HIGHER, LOWER = "▲", "▼"  # than the paper's figure, which lies outside our interval
@@ -66,7 +51,7 @@ def plain(text: str) -> str:
 # The three groups
 
 
-def group_tables(results: Results, group: Group, metric: Metric) -> list[str]:
+def group_tables(results: Results, group: paper.Group, metric: Metric) -> list[str]:
     """The tables of a group as the paper lays them out: PMLB has one per noise."""
     if group.name == "pmlb":
         tables = [_group_table(results, group, (noise,), metric) for noise in group.noises]
@@ -75,7 +60,7 @@ def group_tables(results: Results, group: Group, metric: Metric) -> list[str]:
 
 
 def _group_table(
-    results: Results, group: Group, noises: Sequence[float | None], metric: Metric
+    results: Results, group: paper.Group, noises: Sequence[float | None], metric: Metric
 ) -> list[str]:
     """One line per method."""
     columns = [c for c in results.columns if c.group == group.name and c.noise in noises]
@@ -96,7 +81,7 @@ def _group_table(
     return table(title, _group_text(group, noises, metric), heads, lines)
 
 
-def _group_text(group: Group, noises: Sequence[float | None], metric: Metric) -> str:
+def _group_text(group: paper.Group, noises: Sequence[float | None], metric: Metric) -> str:
     shares = " and ".join(f"{100 * noise:g} %" for noise in noises if noise is not None)
     what = {
         "artificial": "of the artificial sets of each dimension; the cheap labels differ from the "
@@ -138,7 +123,7 @@ def _column_entries(
     entries = {}
     for method in methods:
         mean = means.get(method, Mean())
-        theirs = published(column, method) if metric is ROC_AUC else math.nan
+        theirs = paper.published(column, method) if metric is ROC_AUC else math.nan
         text = "failed"
         if mean.n or method not in means:
             half = mean.half if metric.marked else math.nan
@@ -155,7 +140,7 @@ def _mean_entries(
 ) -> dict[Method, str]:
     """Means over columns of methods that have all of them."""
     means = {m: results.mean_over(columns, m, metric.name) for m in methods}
-    theirs = {m: fmean(published(c, m) for c in columns) for m in means}
+    theirs = {m: fmean(paper.published(c, m) for c in columns) for m in means}
     best = close_to_best(means, metric.sign) if metric.marked else set()
     their_best = close_to_best(theirs, 1)
     return {
@@ -191,16 +176,12 @@ def count_table(results: Results) -> list[str]:
     if not columns or len(methods) < 2:
         return []
     here = {m: [c for c in columns if results.has(c, m)] for m in methods}
-    in_paper = {m: [c for c in COLUMNS if not math.isnan(published(c, m))] for m in methods}
+    in_paper = {m: [c for c in paper.COLUMNS if (c, m) in paper.PAPER] for m in methods}
+    their_best = {column: paper_best(column) for column in paper.COLUMNS}
+    others = here | {OURS: []}
     views = {
-        "ROC AUC, the paper" + small("its figures and methods"): (
-            in_paper,
-            {column: paper_best(column) for column in COLUMNS},
-        ),
-        "ROC AUC, ours" + small("without polyfid"): (
-            here | {OURS: []},
-            results.best(ROC_AUC, ours=False),
-        ),
+        "ROC AUC, the paper" + small("its figures and methods"): (in_paper, their_best),
+        "ROC AUC, ours" + small("without polyfid"): (others, results.best(ROC_AUC, ours=False)),
         "ROC AUC, ours" + small("all methods"): (here, results.best(ROC_AUC)),
         "log-loss, ours" + small("all methods"): (here, results.best(LOG_LOSS)),
     }
@@ -214,10 +195,10 @@ def count_table(results: Results) -> list[str]:
     return table(
         "Which method is best",
         f"In how many columns a method is the best or within {CLOSE} of the best, of the columns "
-        "in which it has a figure; below, the same by group "
-        f"({', '.join(group.name for group in GROUPS)}). The paper has {len(COLUMNS)} columns, "
-        f"{len(columns)} of which have rows here. The means at the right are over these columns, "
-        "each with the same weight, for methods that have them all.",
+        "in which it has a figure; below, the same by group (artificial, pmlb, crowd). The paper "
+        f"has {len(paper.COLUMNS)} columns, {len(columns)} of which have rows here. The means at "
+        "the right are over these columns, each with the same weight, for methods that have them "
+        "all.",
         ("method", *views, "mean ROC AUC, ours", "mean log-loss, ours"),
         lines,
     )
@@ -227,20 +208,18 @@ def _hits(method: Method, columns: Sequence[Column], best: dict[Column, set[Meth
     """In how many of its columns a method is among the best, in bold if no other is more often."""
     if not columns:
         return NONE
-    most = max(Counter(m for methods in best.values() for m in methods).values())
-    hits = [column.group for column in columns if method in best[column]]
-    by_group = " · ".join(
-        str(hits.count(group.name)) if any(c.group == group.name for c in columns) else NONE
-        for group in GROUPS
-    )
-    text = f"{len(hits)} of {len(columns)}"
-    return (f"**{text}**" if len(hits) == most else text) + small(by_group)
+    most = max(Counter(m for methods in best.values() for m in methods).values(), default=0)
+    there = Counter(column.group for column in columns)
+    hits = Counter(column.group for column in columns if method in best[column])
+    by_group = " · ".join(str(hits[g.name]) if there[g.name] else NONE for g in paper.GROUPS)
+    text = f"{hits.total()} of {len(columns)}"
+    return (f"**{text}**" if hits.total() == most else text) + small(by_group)
 
 
 def duel_table(results: Results) -> list[str]:
     """Our model minus the paper's, split by split."""
     chosen: dict[str, Sequence[Column]] = {}
-    for group in GROUPS:
+    for group in paper.GROUPS:
         columns = [c for c in results.columns if c.group == group.name]
         if len(group.noises) > 1:
             for noise in group.noises:
@@ -368,8 +347,10 @@ def mcmc_tables(results: Results) -> list[str]:
         return [math.nan if fact is None else float(fact) for fact in facts]
 
     auc, differences = [], []
-    for scheme, name in SCHEMES.items():
-        theirs = [small(bracketed(PAPER_MCMC.get((task, scheme), math.nan))) for task in tasks]
+    for scheme, name in paper.SCHEMES.items():
+        theirs = [
+            small(bracketed(paper.PAPER_MCMC.get((task, scheme), math.nan))) for task in tasks
+        ]
         ours = map(figure, values(scheme, "roc_auc"))
         auc.append([name, *(a + b for a, b in zip(ours, theirs, strict=True))])
         if scheme != "mcmc":

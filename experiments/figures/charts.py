@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib import colormaps
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import ListedColormap, Normalize
@@ -17,20 +18,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
-from experiments.figures.style import (
-    COLOURS,
-    DASHES,
-    FIELD,
-    GRID,
-    INK,
-    MARKERS,
-    MUTED,
-    RED,
-    grid_of,
-    legend_below,
-)
+from experiments.figures.style import COLOURS, DASHES, FIELD, GRID, INK, MARKERS, MUTED, RED
 from experiments.paper import CLOSE, OURS, SCHEMES, THEIRS, Column, Method, label, published
 from experiments.results import Mean, Results
+
+WIDTH = 7.2  # inches; the full width of a column of text
 
 #: Methods that may lie far below the rest and do not widen an axis.
 _FAR = {("majority", "trusted"), ("hetmogp", "published")}
@@ -39,6 +31,21 @@ _FAR = {("majority", "trusted"), ("hetmogp", "published")}
 def colour(method: Method) -> str:
     """The colour of the family; grey for an unknown one."""
     return COLOURS.get(method[0], MUTED)
+
+
+def grid_of(n_rows: int, n_columns: int, height: float, **how: Any) -> tuple[Figure, list[Axes]]:
+    """A figure of full width and its panels, row by row."""
+    figure = Figure(figsize=(WIDTH, height))
+    return figure, list(figure.subplots(n_rows, n_columns, squeeze=False, **how).ravel())
+
+
+def legend_below(
+    figure: Figure, handles: Mapping[str, Artist], n: int, *, handlelength: float = 3.2
+) -> None:
+    """A legend below all panels, in ``n`` columns."""
+    how: Any = {"loc": "outside lower center", "ncols": n, "handlelength": handlelength}
+    how |= {"columnspacing": 1.6, "labelspacing": 0.35}
+    figure.legend(list(handles.values()), list(handles), **how)
 
 
 def dots(results: Results, group: str, noise: float | None = None) -> Figure | None:

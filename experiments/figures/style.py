@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from html import escape
 from pathlib import Path
-from typing import Any
 
 import matplotlib
 from matplotlib import style
-from matplotlib.artist import Artist
-from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
@@ -39,8 +36,6 @@ DASHES = {"trusted": ":", "concatenated": "-.", "stacked": "--"}
 #: By family, so that lines of one mode differ in black and white too.
 MARKERS = {"gpc": "o", "logit": "s", "xgb": "^", "hetmogp": "D", "gp-ma": "v"}
 
-WIDTH = 7.2  # inches; the full width of a column of text
-
 
 @contextmanager
 def styled(name: str) -> Iterator[None]:
@@ -50,22 +45,6 @@ def styled(name: str) -> Iterator[None]:
         matplotlib.rcdefaults()
         style.use([Path(__file__).parent / "page.mplstyle", {"svg.hashsalt": name}])
         yield
-
-
-def grid_of(n_rows: int, n_columns: int, height: float, **how: Any) -> tuple[Figure, list[Axes]]:
-    """A figure of full width and its panels, row by row."""
-    figure = Figure(figsize=(WIDTH, height))
-    axes = figure.subplots(n_rows, n_columns, squeeze=False, **how)
-    return figure, list(axes.ravel())
-
-
-def legend_below(
-    figure: Figure, handles: Mapping[str, Artist], n: int, *, handlelength: float = 3.2
-) -> None:
-    """A legend below all panels, in ``n`` columns."""
-    how: Any = {"loc": "outside lower center", "ncols": n, "handlelength": handlelength}
-    how |= {"columnspacing": 1.6, "labelspacing": 0.35}
-    figure.legend(list(handles.values()), list(handles), **how)
 
 
 def save(figure: Figure, folder: Path, name: str) -> str:
