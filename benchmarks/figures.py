@@ -5,7 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from benchmarks.artificial import Artificial, GoldenRow, read_golden
 
@@ -37,6 +39,14 @@ def at_least(name: str, value: float, bound: float, unit: str = "", note: str = 
 
 class Skip(Exception):  # noqa: N818
     """A benchmark cannot run here; the message says what it needs."""
+
+
+def peer(name: str) -> Any:
+    """A package to compare with, or a reason to skip the benchmark."""
+    try:
+        return import_module(name)
+    except (ImportError, OSError) as error:
+        raise Skip(f"needs {name}, see benchmarks/peers.txt ({error})") from error
 
 
 @dataclass(frozen=True)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import tempfile
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.figures import Context, Figure, Skip, Table, at_most, info
+from benchmarks.figures import Context, Figure, Table, at_most, info, peer
 from benchmarks.many_rows import save
+from benchmarks.timing import run_python
 
 #: Rows of the two levels.
 SIZES = ((100_000, 3_000), (300_000, 5_000), (1_000_000, 10_000))
@@ -68,9 +66,8 @@ def run(context: Context) -> list[Figure]:
 
 def against_svgp(context: Context) -> list[Figure]:
     """The time to the best held-out log-loss that SVGP reaches."""
-    missing = [name for name in ("torch", "gpytorch") if find_spec(name) is None]
-    if missing:
-        raise Skip(f"needs {missing[0]}, see benchmarks/peers.txt")
+    for name in ("torch", "gpytorch"):
+        peer(name)
     n_low, n_high = QUICK[0] if context.quick else SIZES[0]
     figures = []
     with tempfile.TemporaryDirectory() as folder:
@@ -117,13 +114,6 @@ def _thinned(trace: list[list[float]], most: int = 12) -> list[list[float]]:
 
 def _run(module: str, path: Path, options: dict[str, Any]) -> dict[str, Any]:
     """What a module prints of a problem, in a process that may use both cores."""
-    done = subprocess.run(
-        [sys.executable, "-m", f"benchmarks.{module}", str(path), json.dumps(options)],
-        cwd=Path(__file__).parents[1],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    if done.returncode:
-        raise RuntimeError(f"benchmarks.{module} failed")
-    result: dict[str, Any] = json.loads(done.stdout)
+    printed = run_python("-m", f"benchmarks.{module}", str(path), json.dumps(options))
+    result: dict[str, Any] = json.loads(printed)
     return result

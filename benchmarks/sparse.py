@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -12,8 +10,9 @@ from numpy.typing import NDArray
 from sklearn.metrics import log_loss
 from threadpoolctl import threadpool_limits
 
-from benchmarks.figures import Context, Figure, Skip, at_least, at_most, info
+from benchmarks.figures import Context, Figure, at_least, at_most, info, peer
 from benchmarks.synthetic import make_problem
+from benchmarks.timing import cpu
 from experiments.data import load_pmlb
 from polyfid import MultiFidelityClassifier
 from polyfid.datasets import make_cokriging
@@ -114,10 +113,7 @@ def spambase(context: Context, n: int) -> tuple[Any, ...]:
 
 def against_vecchia(context: Context) -> list[Figure]:
     """One level of 10 000 rows: time of a fit and of predictions, and log-loss."""
-    try:
-        gpboost: Any = import_module("gpboost")
-    except (ImportError, OSError) as error:
-        raise Skip(f"needs gpboost, see benchmarks/peers.txt ({error})") from error
+    gpboost = peer("gpboost")
     n, n_test = (2000, 1000) if context.quick else (10_000, 5000)
     problem = make_problem(n + n_test)
     x, y, new, truth = problem.x[:n], problem.y[:n], problem.x[n:], problem.y[n:]
@@ -131,12 +127,12 @@ def against_vecchia(context: Context) -> list[Figure]:
     )
     context.progress("vecchia: polyfid")
     with threadpool_limits(None):
-        fit, _ = _clocked(lambda: model.fit(x, y))
-        predict, p = _clocked(lambda: model.predict_proba(new)[:, 1])
+        fit, _ = cpu(lambda: model.fit(x, y), time.perf_counter)
+        predict, p = cpu(lambda: model.predict_proba(new)[:, 1], time.perf_counter)
     context.progress("vecchia: gpboost")
-    their_fit, _ = _clocked(lambda: theirs.fit(y=y.astype(float)))
-    their_predict, found = _clocked(
-        lambda: theirs.predict(gp_coords_pred=new, predict_response=True)["mu"]
+    their_fit, _ = cpu(lambda: theirs.fit(y=y.astype(float)), time.perf_counter)
+    their_predict, found = cpu(
+        lambda: theirs.predict(gp_coords_pred=new, predict_response=True)["mu"], time.perf_counter
     )
     losses = log_loss(truth, p), log_loss(truth, np.asarray(found))
     note = f"n {n}, {n_test} new rows"
@@ -154,9 +150,3 @@ def against_vecchia(context: Context) -> list[Figure]:
         at_least("vecchia: log-loss below theirs", losses[1] - losses[0], 0.0, "", note),
         info("vecchia: log-loss", losses[0], "", f"theirs {losses[1]:.4f}"),
     ]
-
-
-def _clocked(call: Callable[[], Any]) -> tuple[float, Any]:
-    start = time.perf_counter()
-    result = call()
-    return time.perf_counter() - start, result

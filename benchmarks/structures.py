@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from sklearn import datasets
 
 from benchmarks.figures import Context, Figure, Table, at_least, at_most, info
-from benchmarks.scores import Score, score
-from benchmarks.timing import cpu
+from benchmarks.timing import Score, cpu, score
 from polyfid import MultiFidelityClassifier
 from polyfid.kernels import RBF, Constant
 

@@ -52,7 +52,6 @@ def budget_cell(source: Problem, method: str, seed: int, share: float, cost: int
         seed=seed,
         n_cheap=n_cheap,
         n_trusted=n_trusted,
-        uses=(method, "multi"),
     )
 
 

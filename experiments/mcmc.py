@@ -169,10 +169,6 @@ class McmcCell(SplitCell):
 
     n_draws: int = N_DRAWS
 
-    @property
-    def seconds(self) -> float:
-        return 25.0
-
     def compute(self) -> Row:
         """The figures of Laplace's method, and below ``schemes`` those of every scheme."""
         split = self.split

@@ -121,16 +121,16 @@ def run(
         for key, cell in unique.items()
         if key not in file.rows or (retry_failed and "error" in file.rows[key])
     }
-    left, total, failed = sum(cell.seconds for cell in todo.values()), len(todo), 0
-    started, work = time.perf_counter(), left
+    total, failed, started = len(todo), 0, time.perf_counter()
+    left = work = sum(cell.seconds for cell in todo.values())
     with closing(_rows(todo, jobs)) as rows:
         for done, row in enumerate(rows, start=1):
             file.append(row)
             failed += "error" in row
             left -= unique[key_of(row)].seconds
             if progress is not None:
-                pace = (time.perf_counter() - started) / max(work - left, 1e-9)
-                progress(Step(row, done, total, pace * max(left, 0.0) * (done < total)))
+                pace = (time.perf_counter() - started) / (work - left)
+                progress(Step(row, done, total, pace * left * (done < total)))
     return RunSummary(total, len(unique) - total, failed)
 
 

@@ -67,10 +67,6 @@ def grid(fitted: Hyper) -> Iterator[tuple[Row, Hyper]]:
 class SensitivityCell(SplitCell):
     """A tuned model, and the ROC AUC at all points of the grids around it."""
 
-    @property
-    def seconds(self) -> float:
-        return 0.06 * (len(RHOS) + 2 * len(LOG_SCALES) * len(LENGTH_SCALES))
-
     def compute(self) -> Row:
         """The figures of the tuned model, its hyper-parameters, and the ``points`` of the grids."""
         split = self.split

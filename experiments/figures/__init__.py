@@ -5,17 +5,24 @@ Drawing reads rows only and changes no global state: neither pyplot nor a backen
 
 from __future__ import annotations
 
+import io
+import re
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
+from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
+import matplotlib
+from matplotlib import style
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from experiments.figures import charts
-from experiments.figures.charts import sensitivity_noises
-from experiments.figures.style import inline, save, styled
+from experiments.figures.charts import FIELD, GRID, INK, MUTED, sensitivity_noises
 from experiments.paper import CLOSE
 from experiments.results import Results
 
@@ -118,3 +125,46 @@ def draw(results: Results, folder: Path) -> tuple[defaultdict[str, list[str]], d
             svgs[name] = inline(save(figure, folder, name), name, title)
         blocks[section].append(f"![{title}](figures/{name}.png)\n\n*{title}.* {caption}")
     return blocks, svgs
+
+
+@contextmanager
+def styled(name: str) -> Iterator[None]:
+    """The style of the figures within a block; ``name`` makes SVG identifiers repeatable."""
+    # From the defaults, so that a user's own settings have no effect.
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        style.use([Path(__file__).parent / "page.mplstyle", {"svg.hashsalt": name}])
+        yield
+
+
+def save(figure: Figure, folder: Path, name: str) -> str:
+    """Write NAME.png and NAME.svg; return the text of the latter."""
+    for ax in figure.axes:
+        for artist in (*ax.lines, *ax.collections, *ax.patches):
+            artist.set_in_layout(False)  # data lie within their axes and need not be measured
+    figure.set_dpi(200)
+    engine = figure.get_layout_engine()
+    if engine is not None:  # `savefig` would lay it out again for each file
+        FigureCanvasAgg(figure)
+        engine.execute(figure)
+        figure.set_layout_engine("none")
+    FigureCanvasAgg(figure).print_png(folder / f"{name}.png")
+    text = io.StringIO()
+    FigureCanvasSVG(figure).print_svg(text, metadata={"Date": None, "Creator": None})
+    (folder / f"{name}.svg").write_text(text.getvalue(), encoding="utf-8")
+    return text.getvalue()
+
+
+def inline(svg: str, name: str, title: str) -> str:
+    """An SVG for a page: with unique identifiers, a title, and the colours of the page."""
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    used = set(re.findall(r'(?:xlink:href="#|url\(#)([^")]+)', svg))
+    svg = re.sub(r' id="([^"]*)"', lambda m: f' id="{name}-{m[1]}"' if m[1] in used else "", svg)
+    svg = re.sub(r'(xlink:href="#|url\(#)', rf"\g<1>{name}-", svg)
+    for colour, role in ((INK, "ink"), (MUTED, "muted"), (GRID, "grid"), (FIELD, "field")):
+        svg = svg.replace(colour, f"var(--{role})")
+    # The size comes from the page, the proportions from the view box.
+    head, body = svg.split(">", 1)
+    head = re.sub(r' (width|height)="[^"]*"', "", head)
+    return f'{head} role="img" aria-label="{escape(title)}">{body}'

@@ -18,9 +18,28 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
-from experiments.figures.style import COLOURS, DASHES, FIELD, GRID, INK, MARKERS, MUTED, RED
 from experiments.paper import CLOSE, OURS, SCHEMES, THEIRS, Column, Method, label, published
 from experiments.results import Mean, Results
+
+# Colours that a page replaces by those of its light or dark scheme, as page.mplstyle has.
+INK, MUTED, GRID, FIELD = "#1b1b1f", "#6a6d75", "#d8dade", "#fefefe"
+RED = "#cf222e"
+
+#: By family, after Okabe and Ito: safe for the colour-blind, on white and on black.
+COLOURS = {
+    "polyfid": "#8b3fd9",
+    "mfgpc": INK,
+    "gpc": "#d55e00",
+    "logit": "#009e73",
+    "xgb": "#1f83c4",
+    "hetmogp": "#dd9700",
+    "gp-ma": "#d166a0",
+    "majority": "#8a8f98",
+}
+#: By mode, as in the paper.
+DASHES = {"trusted": ":", "concatenated": "-.", "stacked": "--"}
+#: By family, so that lines of one mode differ in black and white too.
+MARKERS = {"gpc": "o", "logit": "s", "xgb": "^", "hetmogp": "D", "gp-ma": "v"}
 
 WIDTH = 7.2  # inches; the full width of a column of text
 

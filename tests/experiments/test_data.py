@@ -1,9 +1,7 @@
 """The paper's data sets: files found, downloaded, checked and read."""
 
 import gzip
-import hashlib
 import os
-from pathlib import Path
 
 import numpy as np
 import pooch
@@ -75,24 +73,15 @@ def test_artificial(tmp_path, file, text):
     assert noisy == {0.0: [1, 0, 1], 0.2: [0, 0, 1]}
 
 
-def test_available_artificial(tmp_path, monkeypatch):
+def test_available_artificial(tmp_path):
     assert available_artificial() == available_artificial(tmp_path) == []
     for name in ("artificial/df_10.csv.gz", "artificial/df_2.csv", "df_2.csv", "df_1.txt"):
         write(tmp_path / name, "")
     assert available_artificial(tmp_path) == [2, 10]
-    monkeypatch.setenv("POLYFID_DATA", str(tmp_path))
-    assert available_artificial() == [2, 10]
 
 
-@pytest.mark.parametrize(
-    ("file", "text"),
-    [
-        ("pmlb/diabetes.csv.gz", DIABETES),
-        ("diabetes.tsv.gz", DIABETES.replace(",", "\t")),
-    ],
-)
-def test_pmlb(tmp_path, file, text):
-    write(tmp_path / file, text)
+def test_pmlb(tmp_path):
+    write(tmp_path / "pmlb/diabetes.csv.gz", DIABETES)
     made = load_pmlb("diabetes", data_home=str(tmp_path))
     np.testing.assert_array_equal(made.data, [[9, 140.5], [2, 108], [4, 90]])
     assert made.target.tolist() == [1, 0, 1]
@@ -138,7 +127,7 @@ def test_sentiment_polarity(tmp_path):
         load_sentiment_polarity(data_home=tmp_path)
 
 
-def test_directory_from_the_environment(tmp_path, monkeypatch):
+def test_the_argument_overrides_the_environment(tmp_path, monkeypatch):
     write(tmp_path / "here" / "df_0.csv", ARTIFICIAL)
     write(tmp_path / "there" / "df_0.csv", ARTIFICIAL.replace("0.25", "0.375"))
     monkeypatch.setenv("POLYFID_DATA", str(tmp_path / "here"))
@@ -165,54 +154,40 @@ def test_damaged_files_are_named(tmp_path, damaged):
 
 
 @pytest.fixture
-def public(tmp_path, monkeypatch):
-    """Public files by address, without a network; what is asked for is kept in `asked`."""
+def asked(tmp_path, monkeypatch):
+    """Addresses that are asked for; there is no network, but DIABETES was downloaded before."""
+    urls = []
 
-    class Public(dict):
-        def __call__(self, url, output_file, pooch, **_):
-            self.asked.append(url)
-            if url not in self:
-                raise ConnectionError("no network")
-            Path(output_file).write_bytes(self[url])
+    def retrieve(url, known_hash, name, folder):
+        urls.append(url)
+        assert (known_hash[:7], len(known_hash)) == ("sha256:", 71)
+        if not (folder / name).is_file():
+            raise ConnectionError("no network")
+        return str(folder / name)
 
-        def publish(self, name, url, text):
-            self[url] = text.encode()
-            entry = {name: (url, hashlib.sha256(self[url]).hexdigest())}
-            monkeypatch.setattr(data, "_upstream", lambda: entry)
-            return url
-
-    addresses = Public()
-    addresses.asked, addresses.cache = [], tmp_path / "cache"
-    monkeypatch.setattr(pooch.core, "choose_downloader", lambda *_, **__: addresses)
-    monkeypatch.setattr(pooch, "os_cache", lambda name: addresses.cache / name)
-    return addresses
+    monkeypatch.setattr(pooch, "retrieve", retrieve)
+    monkeypatch.setattr(pooch, "os_cache", lambda name: tmp_path / "cache" / name)
+    write(tmp_path / "cache/polyfid/pmlb/diabetes.tsv.gz", DIABETES.replace(",", "\t"))
+    return urls
 
 
-def test_downloaded_once_unless_it_is_in_the_directory(tmp_path, public):
-    text = UPSTREAM_ARTIFICIAL
-    url = public.publish("artificial/df_3", "https://example.org/sets/df_3.csv", text)
-    write(tmp_path / "there" / "df_3.csv", ARTIFICIAL)
-    load_artificial(3, data_home=tmp_path / "there")
-    assert public.asked == []
-    first = load_artificial(3)
-    again = load_artificial(3, data_home=tmp_path)  # not in that directory, but in the cache
-    np.testing.assert_array_equal(first.data, again.data)
-    assert public.asked == [url]
-    assert (public.cache / "polyfid/artificial/df_3.csv").is_file()
-    assert available_artificial(tmp_path) == []
+def test_what_the_directory_lacks_is_downloaded(tmp_path, asked):
+    write(tmp_path / "there/diabetes.csv", DIABETES)
+    here, there = (load_pmlb("diabetes", data_home=tmp_path / name) for name in ("here", "there"))
+    np.testing.assert_array_equal(here.data, there.data)
+    assert [url.rpartition("/")[2] for url in asked] == ["diabetes.tsv.gz"]
 
 
-def test_without_a_network_the_error_names_address_and_remedy(tmp_path, public):
+def test_without_a_network_the_error_names_address_and_remedy(tmp_path, asked):
     with pytest.raises(DatasetNotFound) as caught:
-        load_pmlb("diabetes", data_home=tmp_path)
-    assert isinstance(caught.value, FileNotFoundError)
-    for part in (
-        f"pmlb/diabetes.csv.gz was not found: it is not in {tmp_path}",
+        load_pmlb("german", data_home=tmp_path)
+    for words in (
+        f"pmlb/german.csv.gz was not found: it is not in {tmp_path}",
         "https://raw.githubusercontent.com/EpistasisLab/pmlb/",
         "--data (data_home) or POLYFID_DATA",
         "no network",
     ):
-        assert part in str(caught.value)
+        assert words in str(caught.value)
     with pytest.raises(DatasetNotFound, match="no data directory is given"):
         load_artificial(0)
 
@@ -225,10 +200,10 @@ def test_without_a_network_the_error_names_address_and_remedy(tmp_path, public):
         (lambda: load_artificial(99), "POLYFID_DATA"),
     ],
 )
-def test_files_without_an_address(public, load, remedy):
+def test_files_without_an_address(asked, load, remedy):
     with pytest.raises(DatasetNotFound, match=f"no public address.*{remedy}"):
         load()
-    assert public.asked == []
+    assert asked == []
 
 
 def test_public_addresses():

@@ -3,8 +3,6 @@
 from experiments.methods import RUNNERS
 from experiments.paper import (
     COLUMNS,
-    GENRES,
-    GROUPS,
     METHODS,
     METRICS,
     PAPER,
@@ -13,18 +11,6 @@ from experiments.paper import (
     SCHEMES,
 )
 from experiments.results import paper_best
-
-
-def test_columns_are_those_of_the_tables():
-    assert len(COLUMNS) == len(set(COLUMNS)) == 26
-    assert [sum(c.group == group.name for c in COLUMNS) for group in GROUPS] == [8, 16, 2]
-    assert [str(column) for column in COLUMNS[7:9]] == ["20D, noise 0.4", "diabetes, noise 0.2"]
-    by_name = {column.name: column for column in COLUMNS}
-    assert by_name["5D"].problems == tuple(f"df_{i}" for i in range(10, 20))
-    assert by_name["splice"].problems == ("splice",)
-    assert by_name["music_genre"].problems == tuple(f"music_genre:{genre}" for genre in GENRES)
-    assert (by_name["sentiment_polarity"].runs, by_name["german"].runs) == (15, 3)
-    assert len({problem for column in COLUMNS for problem in column.problems}) == 40 + 8 + 10 + 1
 
 
 def test_every_figure_has_a_column_and_a_method():

@@ -13,7 +13,7 @@ from result_rows import row
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 from small_cells import FailsOnce, Killed, Small, Threads
 
-from experiments.cells import scores, versions
+from experiments.cells import scores
 from experiments.run import RowFile, run
 
 
@@ -78,7 +78,7 @@ def test_an_interrupted_run_resumes(folder, out, jobs):
     assert sorted(row["seed"] for row in lines(out)) == list(range(8))
 
 
-@pytest.mark.parametrize("lost", [1, 5, 150])
+@pytest.mark.parametrize("lost", [1, 150])
 def test_a_line_cut_short_is_dropped_and_run_again(folder, out, lost):
     run(cells(folder), out)
     whole = (out / "rows.jsonl").read_bytes()
@@ -144,12 +144,6 @@ def test_scores_are_those_of_scikit_learn():
     wanted = [roc_auc_score(y, p), log_loss(y, p), brier_score_loss(y, p), accuracy]
     assert list(scores(y, p).values()) == pytest.approx(wanted)
     assert scores([0, 1], [0.0, 0.0])["log_loss"] == pytest.approx(-0.5 * np.log(1e-15))
-
-
-def test_versions_name_each_package_once():
-    names = [part.split()[0] for part in versions().split("; ")]
-    assert len(names) == len(set(names))
-    assert {"polyfid", "numpy", "scipy", "scikit-learn", "python"} <= set(names)
 
 
 @pytest.mark.slow
