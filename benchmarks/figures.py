@@ -9,7 +9,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from benchmarks.artificial import Artificial, GoldenRow, read_golden
+from benchmarks.timing import Score
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,16 @@ def at_most(name: str, value: float, bound: float, unit: str = "", note: str = "
 
 def at_least(name: str, value: float, bound: float, unit: str = "", note: str = "") -> Figure:
     return Figure(name, float(value), unit, f"≥ {bound:g}", bool(value >= bound), note)
+
+
+def no_worse(name: str, ours: Score, theirs: Score, whose: str) -> list[Figure]:
+    """ROC AUC and log-loss less those of another, which should be better or the same."""
+    auc, loss = (f"{a:.4f} and {b:.4f}" for a, b in zip(ours, theirs, strict=True))
+    gap = np.subtract(ours, theirs)
+    return [
+        at_least(f"{name}, ROC AUC less {whose}", gap[0], 0.0, note=auc),
+        at_most(f"{name}, log-loss less {whose}", gap[1], 0.0, note=loss),
+    ]
 
 
 class Skip(Exception):  # noqa: N818
@@ -72,10 +85,10 @@ class Context:
         """The artificial sets."""
         if self.data is None:
             raise Skip("needs the artificial sets: --data DIR or POLYFID_DATA")
-        found = Artificial.find(self.data)
-        if found is None:
+        sets = Artificial.find(self.data)
+        if sets is None:
             raise Skip(f"no artificial/df_*.csv.gz in {self.data}")
-        return found
+        return sets
 
     def golden_rows(self, sets: Artificial) -> list[GoldenRow]:
         """The reference results whose sets are there."""

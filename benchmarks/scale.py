@@ -21,15 +21,15 @@ QUICK = ((20_000, 1_000), (60_000, 2_000))
 def run(context: Context) -> list[Figure]:
     """Default fits of more and more rows."""
     sizes = QUICK if context.quick else SIZES
-    found = []
+    results = []
     with tempfile.TemporaryDirectory() as folder:
         for n_low, n_high in sizes:
             context.progress(f"scale: {n_low:,} + {n_high:,} rows")
             path = Path(folder, "problem.npz")
             save(path, n_low, n_high)
-            found.append(_run("many_rows", path, {"kernel": "auto", "n_inducing": "auto"}))
+            results.append(_run("many_rows", path, {"kernel": "auto", "n_inducing": "auto"}))
     n = np.array([sum(size) for size in sizes])
-    per_row = 1e6 * np.array([f["a_pass"] for f in found]) / n
+    per_row = 1e6 * np.array([f["a_pass"] for f in results]) / n
     context.tables.append(
         Table(
             "Default fits of many rows (5 features, two levels)",
@@ -45,11 +45,11 @@ def run(context: Context) -> list[Figure]:
                     f"{f['peak'] / 1e6:.0f}",
                     f"{f['log_loss']:.4f}",
                 ]
-                for n_, f, p in zip(n, found, per_row, strict=True)
+                for n_, f, p in zip(n, results, per_row, strict=True)
             ],
         )
     )
-    last, note = found[-1], f"{n[-1]:,} rows"
+    last, note = results[-1], f"{n[-1]:,} rows"
     return [
         at_most("scale: fit, wall time", last["wall"], 600.0, "s", note),
         at_most("scale: peak memory", last["peak"] / 1e6, 2000.0, "MB", note),

@@ -21,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 
 from experiments import problems
 from experiments.cells import Cell, Row, scores
-from experiments.methods import SplitCell, levels, paper_model
+from experiments.methods import SplitCell, fit_and_predict, paper_model
 from experiments.problems import Split, usable_seeds
 from polyfid import MultiFidelityClassifier
 
@@ -58,13 +58,12 @@ class Draws:
 
 
 def sample(K: Array, y: Array, mode: Array, *, n_draws: int = N_DRAWS, seed: int = 0) -> Draws:
-    """Sample the posterior N(z | 0, K) prod_i sigmoid(y_i z_i) by NUTS, in double precision.
+    """Sample the posterior N(z | 0, K) prod_i sigmoid(y_i z_i) by NUTS; labels y are -1 and +1.
 
     With z = L e, K = L L^T, the prior of e is N(0, I). NUTS moves in coordinates u,
-    e = e_0 + Q (1 + lambda)^(-1/2) u, where e_0 is the mode, L^T W L = Q lambda Q^T and W holds
-    the curvatures of the log-likelihood there. The posterior of u is nearly N(0, I) for any K, so
-    that no mass matrix has to be tuned; a change of variables alters nothing else. Labels ``y``
-    are -1 and +1. The mode, from Laplace's method, need not be exact.
+    e = e_0 + Q (1 + lambda)^(-1/2) u, where e_0 is the mode, which need not be exact,
+    L^T W L = Q lambda Q^T and W holds the curvatures of the log-likelihood there. The posterior of
+    u is nearly N(0, I) for any K, so that no mass matrix has to be tuned.
     """
     import jax
     from jax import numpy as jnp
@@ -119,11 +118,10 @@ def diagnose(draws: Draws) -> Row:
 
 
 def predict(draws: Draws, K_cross: Array, variance: Array) -> tuple[Array, Array]:
-    """Probabilities of the positive class at other points, and their Monte-Carlo errors.
+    """Probabilities at other points, and their Monte-Carlo errors from means of batches.
 
     Given the latent values at the rows, the value at a point is Gaussian: the sigmoid is integrated
-    over this Gaussian and then averaged over the draws. The error comes from means of batches.
-    ``K_cross`` (m, n) is the prior covariance of points and rows, ``variance`` that of the points.
+    over this Gaussian and then averaged over the draws. ``K_cross`` is (m, n).
     """
     n_chains, n_draws, n = draws.white.shape
     n_batches = min(N_BATCHES, n_draws)
@@ -176,7 +174,13 @@ class McmcCell(SplitCell):
         kept: dict[str, Any] = {"kernel": list(tuned.kernels_), "rho": tuple(tuned.rho_)}
         kept |= {"prior": None, "optimizer": None}
         models = {s: MultiFidelityClassifier(**kept | {"inference": s}) for s in SCHEMES}
-        results = {scheme: _approximate(model, split) for scheme, model in models.items()}
+        rows = split.X, split.y, split.X_test
+        results = {
+            scheme: fit_and_predict(model, *rows, fidelity=split.fidelity)
+            for scheme, model in models.items()
+        }
+        for _, facts in results.values():
+            facts["seconds"] = facts.pop("fit_seconds") + facts.pop("predict_seconds")
         exact, sampling = _sampled(models["laplace"], split, self.n_draws, self.seed)
         schemes = {}
         for scheme, (proba, facts) in (results | {"mcmc": (exact, sampling)}).items():
@@ -194,13 +198,6 @@ class McmcCell(SplitCell):
             "converged": all(facts["converged"] for facts in schemes.values()),
             "schemes": schemes,
         }
-
-
-def _approximate(model: MultiFidelityClassifier, split: Split) -> tuple[Array, Row]:
-    """Probabilities of an approximate scheme, and facts about it."""
-    proba, facts = levels(lambda *_: model, split, 0)
-    seconds = facts["fit_seconds"] + facts["predict_seconds"]
-    return proba, {**{k: facts[k] for k in ("converged", "evidence")}, "seconds": seconds}
 
 
 def _sampled(

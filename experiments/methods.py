@@ -102,12 +102,12 @@ Outcome = tuple[NDArray[np.float64], Row]
 
 def trusted_only(make: Maker, split: Split, seed: int) -> Outcome:
     """A model of the trusted rows alone."""
-    return _timed(make(seed, split.X.shape[1]), *split.level(1), split.X_test)
+    return fit_and_predict(make(seed, split.X.shape[1]), *split.level(1), split.X_test)
 
 
 def concatenated(make: Maker, split: Split, seed: int) -> Outcome:
     """A model of all rows, as if they were equally trusted."""
-    return _timed(make(seed, split.X.shape[1]), split.X, split.y, split.X_test)
+    return fit_and_predict(make(seed, split.X.shape[1]), split.X, split.y, split.X_test)
 
 
 def stacked(make: Maker, split: Split, seed: int) -> Outcome:
@@ -122,7 +122,7 @@ def stacked(make: Maker, split: Split, seed: int) -> Outcome:
     fitted = time.process_time()
     X_test = np.hstack([split.X_test, cheap.predict_proba(split.X_test)])
     predicted = time.process_time()
-    proba, facts = _timed(make(seed, X.shape[1]), X, y, X_test)
+    proba, facts = fit_and_predict(make(seed, X.shape[1]), X, y, X_test)
     facts["fit_seconds"] += fitted - started
     facts["predict_seconds"] += predicted - fitted
     return proba, facts
@@ -131,7 +131,7 @@ def stacked(make: Maker, split: Split, seed: int) -> Outcome:
 def levels(make: Maker, split: Split, seed: int) -> Outcome:
     """A model that is told which rows are trusted."""
     model = make(seed, split.X.shape[1])
-    return _timed(model, split.X, split.y, split.X_test, fidelity=split.fidelity)
+    return fit_and_predict(model, split.X, split.y, split.X_test, fidelity=split.fidelity)
 
 
 def answers(make: Maker, split: Split, seed: int) -> Outcome:
@@ -142,10 +142,10 @@ def answers(make: Maker, split: Split, seed: int) -> Outcome:
             "use a problem of the crowd group"
         )
     X, y, annotator = split.answers
-    return _timed(make(seed, X.shape[1]), X, y, split.X_test, annotator=annotator)
+    return fit_and_predict(make(seed, X.shape[1]), X, y, split.X_test, annotator=annotator)
 
 
-def _timed(model: Any, X: Any, y: Any, X_test: Any, **which: Any) -> Outcome:
+def fit_and_predict(model: Any, X: Any, y: Any, X_test: Any, **which: Any) -> Outcome:
     """Fit and predict; models standardise their features themselves."""
     started = time.process_time()
     model.fit(X, y, **which)

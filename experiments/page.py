@@ -84,13 +84,14 @@ def _html(lead: str, sections: Sequence[Section], svgs: dict[str, str]) -> str:
 
 def _sections(results: Results, drawn: Mapping[str, list[str]], names: set[str]) -> list[Section]:
     """The sections that have something to show, or that were asked for."""
+    reading = [(HERE / "reading.md").read_text(encoding="utf-8").strip()] * bool(results.columns)
     mcmc = tables.mcmc_tables(results) + drawn["mcmc"]
     mcmc_title = "Laplace, EP and variational inference against MCMC"
     budget_title = "Dividing a budget between cheap and trusted rows"
     sensitivity = _sensitivity(results) + drawn["sensitivity"]
     sections = [
         Section("summary", "Summary", "At a glance", _summary(results) + drawn["summary"]),
-        Section("reading", "How to read", "How to read the tables", _reading(results)),
+        Section("reading", "How to read", "How to read the tables", reading),
         *(Section(g.name, g.short, g.title, _group(results, g, drawn[g.name])) for g in GROUPS),
         Section("profiles", "Profiles", "Profiles of ROC AUC", drawn["profiles"]),
         Section("mcmc", "MCMC", mcmc_title, mcmc),
@@ -111,10 +112,6 @@ def _fold(title: str, blocks: Iterable[str]) -> list[str]:
 
 def _list(points: Iterable[str]) -> str:
     return "\n".join(f"- {point}" for point in points)
-
-
-def _reading(results: Results) -> list[str]:
-    return [(HERE / "reading.md").read_text(encoding="utf-8").strip()] if results.columns else []
 
 
 def _summary(results: Results) -> list[str]:

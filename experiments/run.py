@@ -81,15 +81,6 @@ def _plain(value: Any) -> Any:
     return int(value) if isinstance(value, np.integer) else value
 
 
-class Step(NamedTuple):
-    """Progress of a run: one more cell is finished."""
-
-    row: Row
-    done: int
-    total: int
-    seconds_left: float
-
-
 class RunSummary(NamedTuple):
     """Numbers of cells: computed in this run, computed earlier, failed in this run."""
 
@@ -104,13 +95,14 @@ def run(
     *,
     jobs: int | None = None,
     retry_failed: bool = False,
-    progress: Callable[[Step], None] | None = None,
+    progress: Callable[[Row, int, int, float], None] | None = None,
 ) -> RunSummary:
     """Compute the cells that have no row in ``out`` yet, and append each row when it is finished.
 
     ``jobs`` is the number of worker processes, 1 this process. Without it joblib's configuration
     decides, so that ``joblib.parallel_config(backend="dask")`` uses a cluster. ``retry_failed``
-    runs cells again whose row has an error.
+    runs cells again whose row has an error. ``progress`` is called with each row, the number of
+    cells done and of all, and an estimate of the seconds left.
     """
     if jobs is not None and jobs < 1:
         raise ValueError(f"jobs must be a number of processes from 1; got {jobs!r}")
@@ -130,7 +122,7 @@ def run(
             left -= unique[key_of(row)].seconds
             if progress is not None:
                 pace = (time.perf_counter() - started) / (work - left)
-                progress(Step(row, done, total, pace * left * (done < total)))
+                progress(row, done, total, pace * left * (done < total))
     return RunSummary(total, len(unique) - total, failed)
 
 

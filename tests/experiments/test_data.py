@@ -1,11 +1,11 @@
-"""The paper's data sets: files found, downloaded, checked and read."""
+"""The paper's data sets: files in a directory or downloaded, checked and read."""
 
 import gzip
-import os
 
 import numpy as np
 import pooch
 import pytest
+from result_rows import DATA, needs_data
 
 from experiments import data
 from experiments.data import (
@@ -99,10 +99,7 @@ def test_codes_without_order_become_columns(tmp_path):
 
 @pytest.mark.parametrize(
     ("pattern", "texts"),
-    [
-        ("crowd/music_genre_{}.csv.gz", MUSIC),
-        ("music_genre_{}.csv", MUSIC_UPSTREAM),
-    ],
+    [("crowd/music_genre_{}.csv.gz", MUSIC), ("music_genre_{}.csv", MUSIC_UPSTREAM)],
 )
 def test_music_genre(tmp_path, pattern, texts):
     write_all(tmp_path, pattern, texts)
@@ -216,19 +213,15 @@ def test_public_addresses():
         assert len(bytes.fromhex(sha256)) == 32
 
 
-HOME = os.environ.get("POLYFID_DATA", "")
-needs_data = pytest.mark.skipif(not HOME, reason="POLYFID_DATA names no directory with data sets")
-
-
 @needs_data
 def test_the_sets_themselves():
-    for i in available_artificial(HOME):
-        made = load_artificial(i, data_home=HOME)
+    for i in available_artificial(DATA):
+        made = load_artificial(i, data_home=DATA)
         assert made.data.shape == (5000, (2, 5, 10, 20)[i // 10])
         assert 0 < made.data.min() < made.data.max() < 1
         assert sorted(made.noisy) == [0.0, 0.1, 0.2, 0.3, 0.4, 0.5]
         assert np.mean(made.noisy[0.2] != made.target) == pytest.approx(0.2, abs=0.0011)
-    sets = {name: load_pmlb(name, data_home=HOME) for name in data.PMLB}
+    sets = {name: load_pmlb(name, data_home=DATA) for name in data.PMLB}
     assert {name: (*rows.data.shape, rows.target.sum()) for name, rows in sets.items()} == {
         "diabetes": (768, 8, 268),
         "german": (1000, 20, 700),
@@ -243,7 +236,7 @@ def test_the_sets_themselves():
         (load_music_genre, (700, 124), 2945, 44, 0.560),
         (load_sentiment_polarity, (4999, 1200), 27746, 203, 0.790),
     ):
-        made = load(data_home=HOME)
+        made = load(data_home=DATA)
         given = made.answers
         assert made.data.shape == shape
         assert (len(given.task), len(np.unique(given.worker))) == (answers, workers)

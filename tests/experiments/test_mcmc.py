@@ -48,9 +48,9 @@ def test_probabilities_agree_with_another_sampler():
         K_cross = covariance(kernels, h["rho"], new, (x, level))
         p, error = predict(draws, K_cross, np.diag(covariance(kernels, h["rho"], new, new)))
         wanted = np.array(EXACT["clean"][f"test_p_level_{t}"])
-        known = np.array(EXACT["clean"][f"test_p_level_{t}_se"])
+        their_error = np.array(EXACT["clean"][f"test_p_level_{t}_se"])
         assert error.max() < 0.01
-        assert (np.abs(p - wanted) < 5.0 * np.hypot(error, known)).all()
+        assert (np.abs(p - wanted) < 5.0 * np.hypot(error, their_error)).all()
     sd = draws.latent.std(axis=(0, 1))
     np.testing.assert_allclose(sd, EXACT["clean"]["sd"], rtol=0.1)
 

@@ -1,10 +1,9 @@
 import dataclasses
-import os
 import warnings
 
 import numpy as np
 import pytest
-from result_rows import documented_rows
+from result_rows import DATA, documented_rows, needs_data
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
@@ -18,8 +17,6 @@ from experiments.cells import key_of
 from experiments.methods import RUNNERS, SplitCell
 from experiments.paper import Column
 from experiments.problems import Answers, Labelled, Problem, artificial_set
-
-DATA = os.environ.get("POLYFID_DATA")
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +90,7 @@ def test_cells_go_split_by_split():
     assert len({key_of(cell.row()) for cell in cells}) == len(cells)
 
 
-@pytest.mark.skipif(not DATA, reason="POLYFID_DATA names no directory with data sets")
+@needs_data
 @pytest.mark.parametrize(
     "source",
     [artificial_set(0, 0.4, DATA), Problem(Column("pmlb", "diabetes", 0.4), "diabetes", DATA)],

@@ -1,18 +1,14 @@
 import gzip
-import os
 from itertools import product
 
 import numpy as np
 import pytest
+from result_rows import DATA, needs_data
 from sklearn.utils import Bunch
 
 from experiments import problems
-from experiments.data import PMLB
-from experiments.paper import GENRES, Column
-from experiments.problems import Labelled, Problem, artificial_set, load, usable_seeds, vote
-
-DATA = os.environ.get("POLYFID_DATA")
-needs_data = pytest.mark.skipif(not DATA, reason="POLYFID_DATA names no directory with data sets")
+from experiments.paper import Column
+from experiments.problems import Labelled, Problem, load, usable_seeds, vote
 
 
 def write(folder, name, header, rows):
@@ -130,16 +126,6 @@ def test_only_the_sets_that_are_there_or_made_ones(tmp_path):
     assert [p.column.name for p in sets][::2] == ["2D", "5D", "5D"]
     quick = problems.artificial(str(tmp_path), quick=True)
     assert [(p.name, p.column.noise) for p in quick] == list(product(("df_3", "df_12"), (0.2, 0.4)))
-
-
-@needs_data
-def test_all_problems_of_the_paper():
-    tasks = problems.pmlb(DATA)
-    assert [p.name for p in tasks[::2]] == list(PMLB)
-    assert [p.name for p in problems.crowd(DATA)[:10]] == [f"music_genre:{g}" for g in GENRES]
-    assert [p.name for p in problems.crowd(DATA, quick=True)][1:] == ["sentiment_polarity"]
-    for problem in (artificial_set(0, 0.2, DATA), tasks[0]):
-        assert usable_seeds([problem], 3) == [0, 2, 4]
 
 
 @needs_data

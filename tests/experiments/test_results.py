@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from result_rows import documented_rows, row, write_rows
+from result_rows import row, write_rows
 from scipy import stats
 
 from experiments.paper import COLUMNS, METRICS
@@ -89,15 +89,6 @@ def test_no_rows_are_no_results(tmp_path):
     assert (results.means("roc_auc"), results.compare()) == ({}, [])
 
 
-def test_failed_rows_are_counted_and_left_out(tmp_path):
-    rows = [row(), row(seed=2, roc_auc=0.8), row(seed=4, roc_auc=None, error="ValueError: no")]
-    rows.append(row(seed=6, roc_auc=None))
-    results = read(tmp_path, rows)
-    mean = results.means("roc_auc")[SPLICE][GPC]
-    assert (mean.mean, mean.n) == (pytest.approx(0.85), 2)
-    assert results.failures["error"].tolist() == ["ValueError: no", "the row has no ROC AUC"]
-
-
 def test_a_method_that_failed_everywhere_has_no_mean(tmp_path):
     results = read(tmp_path, [row(roc_auc=None, error="ValueError: no"), row(method="xgb")])
     mean = results.means("roc_auc")[SPLICE][GPC]
@@ -131,12 +122,3 @@ def test_in_a_difference_columns_have_the_same_weight(tmp_path):
             rows += [row(**what, roc_auc=0.5 + gap), row(**what, method="xgb", roc_auc=0.5)]
     mean, _ = read(tmp_path, rows).difference("roc_auc", COLUMNS, GPC, XGB)
     assert mean.mean == pytest.approx(0.2)
-
-
-def test_trusted_rows_alone_stand_under_every_noise_and_cost(tmp_path):
-    rows = [r for r in documented_rows() if r["experiment"] == "budget"]
-    means = read(tmp_path, rows).budget_means()
-    ends = means[means["share"] == 1.0]
-    assert len(ends) == 2 * 4 * 3
-    assert ends.groupby("method")["roc_auc"].nunique().tolist() == [1, 1]
-    assert set(means["share"]) == {0.0, 0.2, 0.4, 0.6, 0.8, 1.0}

@@ -448,7 +448,7 @@ def _inside(tag, html):
 
 
 def _texts(tag, html):
-    bare = [unescape(re.sub(r"<[^>]+>", "", found)) for found in _inside(tag, html)]
+    bare = [unescape(re.sub(r"<[^>]+>", "", text)) for text in _inside(tag, html)]
     return [re.sub(r"\s+", " ", text).strip() for text in bare]
 
 
@@ -511,7 +511,7 @@ def main():
     for name in sys.argv[1:] or FILES:
         text = json.dumps(plain(FILES[name]()), indent=1)
         for lists in (r"\[[^\[\]{}]*\]", r"\[(\s*\[[^\[\]{}]*\],?)*\s*\]"):  # in a line each
-            text = re.sub(lists, lambda found: re.sub(r"\s+", " ", found[0]), text)
+            text = re.sub(lists, lambda match: re.sub(r"\s+", " ", match[0]), text)
         (HERE / f"{name}.json").write_text(text + "\n")
         print(f"{HERE / name}.json, {len(text):,} characters")
 
