@@ -2,8 +2,8 @@
 
     python -m benchmarks [NAME ...] [--quick | --full] [--data DIR] [--golden FILE]
 
-One module a benchmark, each with a ``run(context)`` that returns figures. Times are CPU seconds of
-one thread; every ratio comes from one run, its two sides taking turns.
+One module per benchmark, each with a ``run(context)`` that returns figures. Times are CPU seconds
+of one thread; every ratio comes from one run, its two sides taking turns.
 """
 
 import os

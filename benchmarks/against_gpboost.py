@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from functools import partial
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks.against_sklearn import BOUNDS, fit_estimator
+from benchmarks.against_sklearn import against_peer
 from benchmarks.artificial import Artificial, Rows, Split
-from benchmarks.figures import Context, Figure, Skip, Table, at_least, at_most, info
-from benchmarks.fitting import fit_from_one_start, scaled_rbf
-from benchmarks.scores import Score, score
+from benchmarks.figures import Context, Figure, Skip, Table, at_least, info, no_worse, peer
 from benchmarks.synthetic import Problem, make_problem
-from benchmarks.timing import cpu, take_turns
+from benchmarks.timing import Score, cpu, score
 from polyfid import MultiFidelityClassifier
 from polyfid.kernels import RBF, Constant
 
@@ -24,43 +21,23 @@ Array = NDArray[np.float64]
 
 
 def run(context: Context) -> list[Figure]:
-    try:
-        gpboost = import_module("gpboost")
-    except (ImportError, OSError) as error:
-        raise Skip(f"needs gpboost, see benchmarks/peers.txt ({error})") from error
-    figures = _one_level(context, gpboost)
+    gpboost, n = peer("gpboost"), 300 if context.quick else 1000
+    fit = partial(_fit_one_level, gpboost)
+    fit(make_problem(50))  # whatever is loaded at first use
+    figures = against_peer(
+        context,
+        fit,
+        lambda model: -model.get_current_neg_log_likelihood(),
+        "gpboost: one level",
+        n,
+        1 if context.quick else 3,
+        5.0,
+    )
     try:
         figures += _two_levels(context, gpboost, context.artificial())
     except Skip as reason:
         figures.append(Figure("gpboost: two levels", None, note=f"skipped: {reason}"))
     return figures
-
-
-def _one_level(context: Context, gpboost: Any) -> list[Figure]:
-    n = 300 if context.quick else 1000
-    _fit_one_level(gpboost, make_problem(50))  # whatever is loaded at first use
-    ratios, api_ratios, gaps = [], [], []
-    for seed in range(1 if context.quick else 3):
-        context.progress(f"gpboost: one level, n {n}, problem {seed}")
-        problem = make_problem(n, seed=seed)
-        seconds, fitted = take_turns(
-            {
-                "one start": partial(fit_from_one_start, problem, scaled_rbf(BOUNDS)),
-                "estimator": partial(fit_estimator, problem),
-                "gpboost": partial(_fit_one_level, gpboost, problem),
-            },
-            repetitions=1,
-        )
-        ratios.append(seconds["gpboost"][0] / seconds["one start"][0])
-        api_ratios.append(seconds["gpboost"][0] / seconds["estimator"][0])
-        theirs = -fitted["gpboost"].get_current_neg_log_likelihood()
-        gaps.append(fitted["one start"].log_evidence - theirs)
-    name = f"gpboost: one level, n {n}"
-    return [
-        at_least(f"{name}, one start each", float(np.median(ratios)), 5.0, "x faster"),
-        at_least(f"{name}, lowest evidence less theirs", min(gaps), -0.01, "nats"),
-        info(f"{name}, estimator with its own starts", float(np.median(api_ratios)), "x faster"),
-    ]
 
 
 def _fit_one_level(gpboost: Any, problem: Problem) -> Any:
@@ -109,11 +86,10 @@ def _two_levels(context: Context, gpboost: Any, sets: Artificial) -> list[Figure
     )
     mean = {name: Score(*np.mean(values, axis=0)) for name, values in scores.items()}
     total = {name: float(np.sum(taken)) for name, taken in seconds.items()}
-    peer, note = mean["gpboost"], f"{len(splits)} splits"
-    figures = []
+    note, figures = f"{len(splits)} splits", []
     named = {"one": "one structure", "paper": "paper preset", "default": "default estimator"}
     for name, words in named.items():
-        ours, prefix = mean[name], f"gpboost: two levels, {words}"
+        prefix = f"gpboost: two levels, {words}"
         each = [total[who] / len(splits) for who in (name, "gpboost")]
         times = f"{each[0]:.3g} s a fit, theirs {each[1]:.3g} s"
         figures += [
@@ -121,18 +97,7 @@ def _two_levels(context: Context, gpboost: Any, sets: Artificial) -> list[Figure
             (info if name == "default" else partial(at_least, bound=3.0))(
                 prefix, total["gpboost"] / total[name], unit="x faster", note=f"{note}, {times}"
             ),
-            at_least(
-                f"{prefix}, ROC AUC less theirs",
-                ours.roc_auc - peer.roc_auc,
-                0.0,
-                note=f"{ours.roc_auc:.4f} and {peer.roc_auc:.4f}",
-            ),
-            at_most(
-                f"{prefix}, log-loss less theirs",
-                ours.log_loss - peer.log_loss,
-                0.0,
-                note=f"{ours.log_loss:.4f} and {peer.log_loss:.4f}",
-            ),
+            *no_worse(prefix, mean[name], mean["gpboost"], "theirs"),
         ]
     return figures
 

@@ -5,9 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from benchmarks.artificial import Artificial, GoldenRow, read_golden
+from benchmarks.timing import Score
 
 
 @dataclass(frozen=True)
@@ -35,8 +40,26 @@ def at_least(name: str, value: float, bound: float, unit: str = "", note: str = 
     return Figure(name, float(value), unit, f"≥ {bound:g}", bool(value >= bound), note)
 
 
+def no_worse(name: str, ours: Score, theirs: Score, whose: str) -> list[Figure]:
+    """ROC AUC and log-loss less those of another, which should be better or the same."""
+    auc, loss = (f"{a:.4f} and {b:.4f}" for a, b in zip(ours, theirs, strict=True))
+    gap = np.subtract(ours, theirs)
+    return [
+        at_least(f"{name}, ROC AUC less {whose}", gap[0], 0.0, note=auc),
+        at_most(f"{name}, log-loss less {whose}", gap[1], 0.0, note=loss),
+    ]
+
+
 class Skip(Exception):  # noqa: N818
     """A benchmark cannot run here; the message says what it needs."""
+
+
+def peer(name: str) -> Any:
+    """A package to compare with, or a reason to skip the benchmark."""
+    try:
+        return import_module(name)
+    except (ImportError, OSError) as error:
+        raise Skip(f"needs {name}, see benchmarks/peers.txt ({error})") from error
 
 
 @dataclass(frozen=True)
@@ -62,10 +85,10 @@ class Context:
         """The artificial sets."""
         if self.data is None:
             raise Skip("needs the artificial sets: --data DIR or POLYFID_DATA")
-        found = Artificial.find(self.data)
-        if found is None:
+        sets = Artificial.find(self.data)
+        if sets is None:
             raise Skip(f"no artificial/df_*.csv.gz in {self.data}")
-        return found
+        return sets
 
     def golden_rows(self, sets: Artificial) -> list[GoldenRow]:
         """The reference results whose sets are there."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import resource
-import subprocess
 import sys
 import warnings
 from itertools import product
@@ -16,6 +15,7 @@ from pathlib import Path
 
 from benchmarks.figures import Context, Figure, at_most
 from benchmarks.synthetic import Problem, make_problem
+from benchmarks.timing import run_python
 from polyfid import MultiFidelityClassifier
 from polyfid.learning.tune import default_kernel
 
@@ -26,15 +26,8 @@ def run(context: Context) -> list[Figure]:
     for scheme, n_levels in product(("laplace", "ep"), (1, 2)):
         name = f"memory: {scheme}, {n_levels} level{'s' * (n_levels - 1)}"
         context.progress(name)
-        done = subprocess.run(
-            [sys.executable, "-m", "benchmarks.memory", scheme, str(n_levels), str(n)],
-            cwd=Path(__file__).parents[1],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        if done.returncode:
-            raise RuntimeError(f"the {scheme} fit failed")
-        figures.append(at_most(name, float(done.stdout), 8.0, "n² doubles", f"n {n}"))
+        peak = float(run_python("-m", "benchmarks.memory", scheme, str(n_levels), str(n)))
+        figures.append(at_most(name, peak, 8.0, "n² doubles", f"n {n}"))
     return figures
 
 
@@ -46,9 +39,9 @@ def peak_bytes() -> int:
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return peak * (1 if sys.platform == "darwin" else 1024)
     # getrusage would count the parent before exec.
-    found = re.search(r"VmHWM:\s+(\d+) kB", status)
-    assert found is not None
-    return int(found[1]) * 1024
+    match = re.search(r"VmHWM:\s+(\d+) kB", status)
+    assert match is not None
+    return int(match[1]) * 1024
 
 
 def _fit(problem: Problem, scheme: str) -> None:

@@ -8,8 +8,7 @@ import numpy as np
 
 from benchmarks.artificial import by_cell
 from benchmarks.figures import Context, Figure, at_least, at_most, info
-from benchmarks.scores import Score, score
-from benchmarks.timing import cpu
+from benchmarks.timing import Score, cpu, score
 from polyfid import MultiFidelityClassifier
 
 #: The preset has three starts for two levels: the values given, typical ones, rho's other sign.

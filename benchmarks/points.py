@@ -10,7 +10,7 @@ from unittest import mock
 from sklearn.metrics import log_loss
 
 from benchmarks.figures import Context, Figure, Table, at_most
-from benchmarks.sparse import spambase
+from benchmarks.sparse import with_spambase
 from polyfid import MultiFidelityClassifier
 from polyfid.datasets import make_cokriging
 from polyfid.kernels import RBF
@@ -29,18 +29,13 @@ def run(context: Context) -> list[Figure]:
     """Inducing points from pivots or from clusters, at rows or moved: log-loss and time."""
     n = 4000 if context.quick else 20_000
     made = make_cokriging(n - n // 5, n // 5, 5, labels="sigmoid", n_test=5000, random_state=1002)
-    given = {
-        "co-kriging": (made.data, made.target, made.fidelity, made.test_data, made.test_target)
-    }
-    if context.data is not None:
-        given["spambase"] = spambase(context, 4000)
     ways = {
         "pivots": (pivots_of_all_rows, False),
         "clusters": (nullcontext, False),
         "clusters, moved": (nullcontext, True),
     }
     rows, losses = [], {}
-    for name, (X, y, level, X_test, y_test) in given.items():
+    for name, (X, y, level, X_test, y_test) in with_spambase(context, made, 4000).items():
         for m in ((60, 40),) if context.quick else ((60, 40), (300, 100)):
             for way, (choosing, refine) in ways.items():
                 context.progress(f"points: {name}, {m}, {way}")

@@ -1,4 +1,4 @@
-"""Rows a second of `predict_proba` against scikit-learn's GaussianProcessClassifier."""
+"""Rows per second of `predict_proba` against scikit-learn's GaussianProcessClassifier."""
 
 from __future__ import annotations
 

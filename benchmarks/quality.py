@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 from benchmarks.artificial import Artificial, Split, by_cell
 from benchmarks.figures import Context, Figure, Skip, Table, at_least, at_most
-from benchmarks.scores import Score, score
+from benchmarks.timing import Score, score
 from polyfid import MultiFidelityClassifier, Pooled, TrustedOnly
 
 OURS = "default"

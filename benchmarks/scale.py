@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import tempfile
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.figures import Context, Figure, Skip, Table, at_most, info
+from benchmarks.figures import Context, Figure, Table, at_most, info, peer
 from benchmarks.many_rows import save
+from benchmarks.timing import run_python
 
 #: Rows of the two levels.
 SIZES = ((100_000, 3_000), (300_000, 5_000), (1_000_000, 10_000))
@@ -23,15 +21,15 @@ QUICK = ((20_000, 1_000), (60_000, 2_000))
 def run(context: Context) -> list[Figure]:
     """Default fits of more and more rows."""
     sizes = QUICK if context.quick else SIZES
-    found = []
+    results = []
     with tempfile.TemporaryDirectory() as folder:
         for n_low, n_high in sizes:
             context.progress(f"scale: {n_low:,} + {n_high:,} rows")
             path = Path(folder, "problem.npz")
             save(path, n_low, n_high)
-            found.append(_run("many_rows", path, {"kernel": "auto", "n_inducing": "auto"}))
+            results.append(_run("many_rows", path, {"kernel": "auto", "n_inducing": "auto"}))
     n = np.array([sum(size) for size in sizes])
-    per_row = 1e6 * np.array([f["a_pass"] for f in found]) / n
+    per_row = 1e6 * np.array([f["a_pass"] for f in results]) / n
     context.tables.append(
         Table(
             "Default fits of many rows (5 features, two levels)",
@@ -47,11 +45,11 @@ def run(context: Context) -> list[Figure]:
                     f"{f['peak'] / 1e6:.0f}",
                     f"{f['log_loss']:.4f}",
                 ]
-                for n_, f, p in zip(n, found, per_row, strict=True)
+                for n_, f, p in zip(n, results, per_row, strict=True)
             ],
         )
     )
-    last, note = found[-1], f"{n[-1]:,} rows"
+    last, note = results[-1], f"{n[-1]:,} rows"
     return [
         at_most("scale: fit, wall time", last["wall"], 600.0, "s", note),
         at_most("scale: peak memory", last["peak"] / 1e6, 2000.0, "MB", note),
@@ -68,9 +66,8 @@ def run(context: Context) -> list[Figure]:
 
 def against_svgp(context: Context) -> list[Figure]:
     """The time to the best held-out log-loss that SVGP reaches."""
-    missing = [name for name in ("torch", "gpytorch") if find_spec(name) is None]
-    if missing:
-        raise Skip(f"needs {missing[0]}, see benchmarks/peers.txt")
+    for name in ("torch", "gpytorch"):
+        peer(name)
     n_low, n_high = QUICK[0] if context.quick else SIZES[0]
     figures = []
     with tempfile.TemporaryDirectory() as folder:
@@ -117,13 +114,6 @@ def _thinned(trace: list[list[float]], most: int = 12) -> list[list[float]]:
 
 def _run(module: str, path: Path, options: dict[str, Any]) -> dict[str, Any]:
     """What a module prints of a problem, in a process that may use both cores."""
-    done = subprocess.run(
-        [sys.executable, "-m", f"benchmarks.{module}", str(path), json.dumps(options)],
-        cwd=Path(__file__).parents[1],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    if done.returncode:
-        raise RuntimeError(f"benchmarks.{module} failed")
-    result: dict[str, Any] = json.loads(done.stdout)
+    printed = run_python("-m", f"benchmarks.{module}", str(path), json.dumps(options))
+    result: dict[str, Any] = json.loads(printed)
     return result

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import log_loss
+from sklearn.utils import Bunch
 from threadpoolctl import threadpool_limits
 
-from benchmarks.figures import Context, Figure, Skip, at_least, at_most, info
+from benchmarks.figures import Context, Figure, at_least, at_most, info, peer
 from benchmarks.synthetic import make_problem
+from benchmarks.timing import cpu
 from experiments.data import load_pmlb
 from polyfid import MultiFidelityClassifier
 from polyfid.datasets import make_cokriging
@@ -67,15 +67,9 @@ def _at_the_rows() -> list[Figure]:
 
 def _near_exact(context: Context) -> list[Figure]:
     """500 inducing points against exact variational inference, hyper-parameters the same."""
-    n = 1000 if context.quick else 4000
+    n, figures = 1000 if context.quick else 4000, []
     made = make_cokriging(3 * n // 4, n // 4, 5, labels="sigmoid", n_test=5000, random_state=1001)
-    given = {
-        "co-kriging": (made.data, made.target, made.fidelity, made.test_data, made.test_target)
-    }
-    if context.data is not None:
-        given["spambase"] = spambase(context, n)
-    figures = []
-    for name, (X, y, level, X_test, y_test) in given.items():
+    for name, (X, y, level, X_test, y_test) in with_spambase(context, made, n).items():
         context.progress(f"sparse: near exact, {name}")
         m = min(500, n // 4)
         sparse = MultiFidelityClassifier(4.0 * RBF(2.0), n_inducing=m, random_state=0)
@@ -100,8 +94,14 @@ def _near_exact(context: Context) -> list[Figure]:
     return figures
 
 
-def spambase(context: Context, n: int) -> tuple[Any, ...]:
-    """Spam: a quarter of the rows trusted, the labels of the others flipped at random by 20 %."""
+def with_spambase(context: Context, made: Bunch, n: int) -> dict[str, tuple[Any, ...]]:
+    """A made problem and, if it is there, spambase: training rows with levels, and test rows.
+
+    A quarter of its rows are trusted; of the labels of the others 20 % are flipped at random.
+    """
+    own = (made.data, made.target, made.fidelity, made.test_data, made.test_target)
+    if context.data is None:
+        return {"co-kriging": own}
     data = load_pmlb("spambase", data_home=context.data)
     rng = np.random.RandomState(1001)
     order = rng.permutation(len(data.target))
@@ -109,15 +109,12 @@ def spambase(context: Context, n: int) -> tuple[Any, ...]:
     n = min(n, len(y) - 600)
     level = (np.arange(n) < n // 4).astype(int)
     cheap = np.where((level == 0) & (rng.uniform(size=n) < 0.2), 1 - y[:n], y[:n])
-    return X[:n], cheap, level, X[n:], y[n:]
+    return {"co-kriging": own, "spambase": (X[:n], cheap, level, X[n:], y[n:])}
 
 
 def against_vecchia(context: Context) -> list[Figure]:
     """One level of 10 000 rows: time of a fit and of predictions, and log-loss."""
-    try:
-        gpboost: Any = import_module("gpboost")
-    except (ImportError, OSError) as error:
-        raise Skip(f"needs gpboost, see benchmarks/peers.txt ({error})") from error
+    gpboost = peer("gpboost")
     n, n_test = (2000, 1000) if context.quick else (10_000, 5000)
     problem = make_problem(n + n_test)
     x, y, new, truth = problem.x[:n], problem.y[:n], problem.x[n:], problem.y[n:]
@@ -131,14 +128,14 @@ def against_vecchia(context: Context) -> list[Figure]:
     )
     context.progress("vecchia: polyfid")
     with threadpool_limits(None):
-        fit, _ = _clocked(lambda: model.fit(x, y))
-        predict, p = _clocked(lambda: model.predict_proba(new)[:, 1])
+        fit, _ = cpu(lambda: model.fit(x, y), time.perf_counter)
+        predict, p = cpu(lambda: model.predict_proba(new)[:, 1], time.perf_counter)
     context.progress("vecchia: gpboost")
-    their_fit, _ = _clocked(lambda: theirs.fit(y=y.astype(float)))
-    their_predict, found = _clocked(
-        lambda: theirs.predict(gp_coords_pred=new, predict_response=True)["mu"]
+    their_fit, _ = cpu(lambda: theirs.fit(y=y.astype(float)), time.perf_counter)
+    their_predict, their_p = cpu(
+        lambda: theirs.predict(gp_coords_pred=new, predict_response=True)["mu"], time.perf_counter
     )
-    losses = log_loss(truth, p), log_loss(truth, np.asarray(found))
+    losses = log_loss(truth, p), log_loss(truth, np.asarray(their_p))
     note = f"n {n}, {n_test} new rows"
     return [
         at_most(
@@ -154,9 +151,3 @@ def against_vecchia(context: Context) -> list[Figure]:
         at_least("vecchia: log-loss below theirs", losses[1] - losses[0], 0.0, "", note),
         info("vecchia: log-loss", losses[0], "", f"theirs {losses[1]:.4f}"),
     ]
-
-
-def _clocked(call: Callable[[], Any]) -> tuple[float, Any]:
-    start = time.perf_counter()
-    result = call()
-    return time.perf_counter() - start, result

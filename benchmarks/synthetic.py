@@ -1,4 +1,4 @@
-"""Simulated-up classification problems of any size."""
+"""Simulated classification problems of any size."""
 
 from __future__ import annotations
 

@@ -7,7 +7,6 @@ sees, and the tool uses all cores where pandas uses one; the time of the process
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from dataclasses import dataclass
 from functools import partial
@@ -22,7 +21,7 @@ from sklearn.gaussian_process.kernels import RBF
 from benchmarks.figures import Context, Figure, at_least, at_most, info
 from benchmarks.fitting import scaled_rbf
 from benchmarks.synthetic import Array, make_problem
-from benchmarks.timing import take_turns
+from benchmarks.timing import run_python, take_turns
 from polyfid import MultiFidelityClassifier
 from polyfid.tables import Roles, TableModel, read_labelled
 
@@ -111,16 +110,8 @@ def _frame(x: Array) -> pd.DataFrame:
 
 
 def _cost(command: list[str]) -> Cost:
-    here = Path(__file__).parent
-    done = subprocess.run(
-        [sys.executable, str(here / "measure.py"), sys.executable, *command],
-        cwd=here.parent,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(command)} failed")
-    return Cost(**json.loads(done.stdout))
+    measure = str(Path(__file__).parent / "measure.py")
+    return Cost(**json.loads(run_python(measure, sys.executable, *command)))
 
 
 def _against_sklearn(context: Context) -> list[Figure]:

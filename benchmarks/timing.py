@@ -1,14 +1,18 @@
-"""CPU time, or another one, of calls that take turns."""
+"""What is measured: time of calls that take turns, scores of probabilities, other processes."""
 
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.metrics import log_loss, roc_auc_score
 
 T = TypeVar("T")
 
@@ -38,3 +42,30 @@ def take_turns(
             taken, results[name] = cpu(call, clock)
             seconds[name].append(taken)
     return {name: np.array(taken) for name, taken in seconds.items()}, results
+
+
+class Score(NamedTuple):
+    """ROC AUC and log-loss."""
+
+    roc_auc: float
+    log_loss: float
+
+
+def score(y: NDArray[np.intp], probability: NDArray[np.float64]) -> Score:
+    """Score the probabilities of class 1."""
+    return Score(
+        float(roc_auc_score(y, probability)), float(log_loss(y, probability, labels=[0, 1]))
+    )
+
+
+def run_python(*arguments: str) -> str:
+    """What Python prints, called with these arguments in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=Path(__file__).parents[1],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(arguments)} failed")
+    return done.stdout

@@ -14,7 +14,8 @@ from pathlib import Path
 import joblib
 
 from experiments.catalogue import EXPERIMENTS, cells_of
-from experiments.run import RowFile, Step, run
+from experiments.cells import Row
+from experiments.run import RowFile, run
 
 EVERY = 60.0  # seconds between lines of progress where there is no terminal
 
@@ -66,13 +67,12 @@ class Progress:
     failed = 0
     printed = -EVERY
 
-    def __call__(self, step: Step) -> None:
-        """Print a step of a run."""
-        self.failed += "error" in step.row
+    def __call__(self, row: Row, done: int, total: int, seconds_left: float) -> None:
+        """Print that one more cell is finished."""
+        self.failed += "error" in row
         failed = f", {self.failed} failed" if self.failed else ""
-        left = timedelta(seconds=round(step.seconds_left))
-        text = f"{step.done} of {step.total} cells{failed}, {left} left"
-        last = step.done == step.total
+        text = f"{done} of {total} cells{failed}, {timedelta(seconds=round(seconds_left))} left"
+        last = done == total
         if sys.stderr.isatty():
             print(f"\r\x1b[K{text}", end="\n" if last else "", file=sys.stderr, flush=True)
         elif last or time.monotonic() - self.printed >= EVERY:
@@ -85,23 +85,17 @@ def _say(text: str) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    raw = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(
-        "python -m experiments", description=DESCRIPTION, formatter_class=raw
-    )
+    parser = argparse.ArgumentParser("python -m experiments", description=DESCRIPTION)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     add = parser.add_argument
     add("names", nargs="*", metavar="NAME", help="experiments to run")
-    add(
-        "--data",
-        type=_directory,
-        default=os.environ.get("POLYFID_DATA") or None,
-        help="directory with data sets; what it lacks is downloaded if it has a public address "
-        "(default: the environment variable POLYFID_DATA)",
-    )
+    home = os.environ.get("POLYFID_DATA") or None
+    data = "directory with data sets; what it lacks is downloaded if it has a public address "
+    data += "(default: the environment variable POLYFID_DATA)"
+    add("--data", type=_directory, default=home, help=data)
     out = Path("polyfid-results")
     add("--out", type=Path, default=out, help="directory for all results (default: %(default)s)")
-    cores = joblib.cpu_count()
-    add("--jobs", type=_count, default=cores, help="processes (default: all cores)")
+    add("--jobs", type=_count, default=joblib.cpu_count(), help="processes (default: all cores)")
     add("--runs", type=_count, help="splits per problem (default: each experiment's own number)")
     add("--quick", action="store_true", help="a small run of every table and figure")
     add("--retry-failed", action="store_true", help="run failed cells again")

@@ -46,13 +46,12 @@ def budget_cell(source: Problem, method: str, seed: int, share: float, cost: int
         experiment="budget",
         method=method,
         mode={0.0: "cheap", 1.0: "trusted"}.get(share, "multi"),
-        noise=None if share == 1.0 else source.noise,
+        noise=None if share == 1.0 else source.column.noise,
         cost=None if share == 1.0 else cost,
         share=share,
         seed=seed,
         n_cheap=n_cheap,
         n_trusted=n_trusted,
-        uses=(method, "multi"),
     )
 
 
@@ -74,16 +73,16 @@ def cells(data_home: str | None, runs: int | None, quick: bool) -> list[Cell]:
         plans = {name: plan._replace(runs=runs) for name, plan in plans.items()}
     available = problems.artificial_sets(data_home, noises)
     sets = [available[number] for number in SETS if number in available]
-    by_run: list[tuple[int, Cell]] = []
-    for sources in sets[: 1 if quick else None]:
-        seeds = common_seeds(sources, max(plan.runs for plan in plans.values()))
-        by_run += [
-            (run, budget_cell(source, method, seed, share, cost))
-            for method, plan in plans.items()
-            for run, seed in enumerate(seeds[: plan.runs])
-            for source in sources
-            for cost in plan.costs
-            for share in SHARES
-        ]
-    ordered = [cell for _, cell in sorted(by_run, key=lambda pair: pair[0])]
-    return list({key_of(cell.row()): cell for cell in reversed(ordered)}.values())[::-1]
+    most = max(plan.runs for plan in plans.values())
+    seeds = [(some, common_seeds(some, most)) for some in sets[: 1 if quick else None]]
+    made = [
+        budget_cell(source, method, own[run], share, cost)
+        for run in range(most)
+        for sources, own in seeds
+        for method, plan in plans.items()
+        if run < plan.runs
+        for source in sources
+        for cost in plan.costs
+        for share in SHARES
+    ]
+    return list({key_of(cell.row()): cell for cell in made}.values())

@@ -7,7 +7,7 @@ from functools import partial
 from typing import NamedTuple
 
 from experiments import budget, mcmc, problems, sensitivity
-from experiments.cells import Cell, interleave
+from experiments.cells import Cell
 from experiments.methods import RUNNERS, SplitCell
 from experiments.problems import Problem, usable_seeds
 
@@ -20,7 +20,7 @@ def split_cells(sources: Sequence[Problem], runs: int | None = None) -> list[Cel
         for run in range(max(map(len, seeds.values()), default=0))
         for source in sources
         for method, mode in RUNNERS
-        if run < len(seeds[source]) and (source.experiment == "crowd" or mode != "answers")
+        if run < len(seeds[source]) and (source.column.group == "crowd" or mode != "answers")
     ]
 
 
@@ -31,7 +31,7 @@ def _group(
 
 
 def _all_groups(data_home: str | None, runs: int | None, quick: bool) -> list[Cell]:
-    return interleave([EXPERIMENTS[name].cells(data_home, runs, quick) for name in GROUPS])
+    return cells_of(GROUPS, data_home, runs=runs, quick=quick)
 
 
 class Experiment(NamedTuple):
@@ -47,9 +47,7 @@ class Experiment(NamedTuple):
 
 GROUPS = ("artificial", "pmlb", "crowd")
 EXPERIMENTS = {
-    "artificial": Experiment(partial(_group, problems.artificial), ("xgboost",)),
-    "pmlb": Experiment(partial(_group, problems.pmlb), ("xgboost",)),
-    "crowd": Experiment(partial(_group, problems.crowd), ("xgboost",)),
+    **{g: Experiment(partial(_group, getattr(problems, g)), ("xgboost",)) for g in GROUPS},
     "mcmc": Experiment(mcmc.cells, ("numpyro",), "experiments,mcmc"),
     "profiles": Experiment(_all_groups, ("xgboost",)),
     "budget": Experiment(budget.cells),
@@ -64,8 +62,10 @@ def cells_of(
     runs: int | None = None,
     quick: bool = False,
 ) -> list[Cell]:
-    """The cells of some experiments, in an order in which all of them progress evenly."""
-    names = list(dict.fromkeys(names))
-    if set(GROUPS) <= set(names):  # profiles consist of the same cells
-        names = [name for name in names if name != "profiles"]
-    return interleave([EXPERIMENTS[name].cells(data_home, runs, quick) for name in names])
+    """The cells of some experiments, evenly spread, so that all of them progress alike."""
+    names = set(names)
+    if set(GROUPS) <= names:  # profiles consist of the same cells
+        names -= {"profiles"}
+    lists = [EXPERIMENTS[n].cells(data_home, runs, quick) for n in EXPERIMENTS if n in names]
+    placed = [((i + 0.5) / len(cells), cell) for cells in lists for i, cell in enumerate(cells)]
+    return [cell for _, cell in sorted(placed, key=lambda place: place[0])]

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import functools
 import platform
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import metadata
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.metrics import accuracy_score, brier_score_loss, log_loss, roc_auc_score
-
-T = TypeVar("T")
 
 #: One row of results: the fields of its cell, its figures, or an ``error``.
 Row = dict[str, Any]
@@ -29,18 +27,16 @@ PACKAGES = "polyfid numpy scipy scikit-learn xgboost-cpu xgboost numpyro jax".sp
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """One unit of work, usually one method on one split; a kind of cell has `compute`.
-
-    Share and cost are coordinates of the budget experiment, column is one of the paper's tables.
-    """
+    """One unit of work, usually one method on one split; each kind of cell has `compute`."""
 
     experiment: str
-    column: str = ""
+    column: str = ""  # of the paper's tables
     problem: str
     method: str
     mode: str
     noise: float | None = None
     seed: int = 0
+    # Only in the budget experiment.
     share: float | None = None
     cost: int | None = None
 
@@ -81,16 +77,3 @@ def versions() -> str:
     installed = {d.name: d.version for d in metadata.distributions()}
     texts = [f"{p.removesuffix('-cpu')} {installed[p]}" for p in PACKAGES if p in installed]
     return "; ".join([*dict.fromkeys(texts), f"python {platform.python_version()}"])
-
-
-def interleave(parts: Iterable[Sequence[T]]) -> list[T]:
-    """Items of all parts, each part in its own order and evenly spread: abcd and xy give axbcyd.
-
-    A run that is stopped early has then done an equal share of every part.
-    """
-    placed = [
-        ((i + 0.5) / len(part), k, i, item)
-        for k, part in enumerate(parts)
-        for i, item in enumerate(part)
-    ]
-    return [item for *_, item in sorted(placed, key=lambda place: place[:3])]

@@ -1,8 +1,7 @@
 """Loaders of the paper's data sets.
 
-A file is looked for in the data directory, then among earlier downloads, then at its public address
-(``upstream.csv``). The data directory is given by ``data_home`` (on the command line ``--data``) or
-by the environment variable ``POLYFID_DATA``.
+A file is taken from the data directory (``data_home``, else the environment variable
+``POLYFID_DATA``), else from earlier downloads, else from its public address (``upstream.csv``).
 """
 
 from __future__ import annotations
@@ -63,13 +62,10 @@ class DatasetNotFound(FileNotFoundError):  # noqa: N818
 def load_artificial(i: int, *, data_home: Home = None) -> Bunch:
     """One of the paper's 40 artificial sets: 5000 rows of 2, 5, 10 or 20 features in (0, 1).
 
-    ``data``, ``target`` the true labels 0/1, ``noisy`` a dict of cheap labels 0/1 by their nominal
-    share of wrong ones (0.0, 0.1, …, 0.5).
-
-    Labels are signs of latent Gaussian processes (github.com/user525/mfgpc, no licence stated).
-    df_16 to df_19 are the same file. df_21 has 98 % positive labels, and its noisy labels 0.3, 0.4
-    and 0.5 are equal (26 % wrong); df_3 and df_26 have equal noisy labels 0.4 and 0.5. Noisy labels
-    0.0 are not free of noise (0.4 % to 5 % wrong).
+    ``noisy`` has cheap labels by their nominal share of wrong ones (0.0, 0.1, …, 0.5). From
+    github.com/user525/mfgpc (no licence stated). df_16 to df_19 are the same file. df_21 has 98 %
+    positive labels, and its noisy labels 0.3, 0.4 and 0.5 are equal (26 % wrong); df_3 and df_26
+    have equal noisy labels 0.4 and 0.5. Noisy labels 0.0 are not all right (0.4 % to 5 % wrong).
     """
     table, path = _read(f"artificial/df_{i}", data_home)
     _column(table, path, "target_gold")
@@ -86,19 +82,16 @@ def available_artificial(data_home: Home = None) -> list[int]:
     """Numbers of the artificial sets in the data directory; nothing is downloaded."""
     home = _directory(data_home)
     files = [] if home is None else [*home.glob("df_*"), *home.glob("artificial/df_*")]
-    endings = "|".join(map(re.escape, ENDINGS))
-    matches = (re.fullmatch(rf"df_(\d+)({endings})", path.name) for path in files)
+    matches = (re.fullmatch(r"df_(\d+)\.[ct]sv(\.gz)?", path.name) for path in files)
     return sorted({int(match[1]) for match in matches if match})
 
 
 def load_pmlb(name: str, *, data_home: Home = None) -> Bunch:
-    """One of the eight sets of the Penn Machine Learning Benchmarks that the paper uses.
-
-    ``data`` and ``target``, 1 for the paper's positive class and 0 for all others.
+    """One of the paper's eight sets of the Penn Machine Learning Benchmarks, as a binary task.
 
     Revision d8b0e551 of 2017 (github.com/EpistasisLab/pmlb, MIT licence; data from UCI and OpenML).
-    Splice and mushroom, whose codes have no order, are one-hot encoded here. In hypothyroid,
-    continuous columns are codes in the order of strings, and the positive class is the majority.
+    In hypothyroid, continuous columns are codes in the order of strings, and the positive class is
+    the majority.
     """
     if name not in PMLB:
         raise ValueError(f"name must be one of {', '.join(PMLB)}; got {name!r}")
@@ -112,21 +105,17 @@ def load_pmlb(name: str, *, data_home: Home = None) -> Bunch:
 
 
 def load_music_genre(*, data_home: Home = None) -> Bunch:
-    """Songs of ten genres, each labelled by a few of 44 crowd workers.
+    """700 songs of ten genres, each labelled by a few of 44 crowd workers.
 
-    ``data`` (700, 124), ``target`` the genre and ``id`` the file name of each song, ``answers`` a
-    Bunch of ``task`` (row of the song), ``worker`` and ``label``, one entry per answer.
-
+    ``answers`` has ``task`` (row of the song), ``worker`` and ``label``, one entry per answer. From
     Rodrigues, Pereira and Ribeiro, "Gaussian Process Classification and Active Learning with
-    Multiple Annotators", 2014; songs of GTZAN. 27 % of the majority votes are tied.
+    Multiple Annotators", 2014; songs of GTZAN.
     """
     return _crowd("music_genre", data_home)
 
 
 def load_sentiment_polarity(*, data_home: Home = None) -> Bunch:
-    """Sentences from film reviews, each judged by a few of 203 crowd workers.
-
-    As `load_music_genre`; ``target`` is 1 for a positive sentence and 0 for a negative one.
+    """Sentences from film reviews, positive or not, each judged by a few of 203 crowd workers.
 
     Sentences of Pang and Lee, 2005. The 1200 LSA features are not the original ones: they were
     recomputed from all 10433 sentences (stems, tf-idf, truncated singular value decomposition).
@@ -209,13 +198,8 @@ def _find(name: str, data_home: Home) -> Path:
         source = next((SOURCES[s] for s in SOURCES if base.startswith(s)), "")
         raise DatasetNotFound(f"{problem}, and it has no public address. {remedy}{source}")
     url, sha256 = upstream
-    try:
-        import pooch
-    except ImportError:
-        raise DatasetNotFound(
-            f"{problem}, and pooch, which would download it, is not installed: pip install pooch. "
-            f"Or get {url} in another way. {remedy}"
-        ) from None
+    import pooch
+
     cache = Path(pooch.os_cache("polyfid")) / folder
     try:  # pooch checks the hash, also that of a file in the cache
         return Path(pooch.retrieve(url, f"sha256:{sha256}", url.rpartition("/")[2], cache))
@@ -228,17 +212,8 @@ def _find(name: str, data_home: Home) -> Path:
 
 def _directory(data_home: Home) -> Path | None:
     """The data directory, if one is given."""
-    what = "POLYFID_DATA" if data_home is None else "data_home"
     given = os.environ.get("POLYFID_DATA") if data_home is None else data_home
-    if not given:
-        return None
-    home = Path(given).expanduser()
-    if not home.is_dir():
-        raise DatasetNotFound(
-            f"{what} must be a directory, got {str(given)!r}, which is not one; correct it, or "
-            "leave it out to download what has a public address"
-        )
-    return home
+    return Path(given).expanduser() if given else None
 
 
 def _upstream() -> dict[str, tuple[str, str]]:

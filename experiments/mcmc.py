@@ -21,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 
 from experiments import problems
 from experiments.cells import Cell, Row, scores
-from experiments.methods import SplitCell, levels, paper_model
+from experiments.methods import SplitCell, fit_and_predict, paper_model
 from experiments.problems import Split, usable_seeds
 from polyfid import MultiFidelityClassifier
 
@@ -58,13 +58,12 @@ class Draws:
 
 
 def sample(K: Array, y: Array, mode: Array, *, n_draws: int = N_DRAWS, seed: int = 0) -> Draws:
-    """Sample the posterior N(z | 0, K) prod_i sigmoid(y_i z_i) by NUTS, in double precision.
+    """Sample the posterior N(z | 0, K) prod_i sigmoid(y_i z_i) by NUTS; labels y are -1 and +1.
 
     With z = L e, K = L L^T, the prior of e is N(0, I). NUTS moves in coordinates u,
-    e = e_0 + Q (1 + lambda)^(-1/2) u, where e_0 is the mode, L^T W L = Q lambda Q^T and W holds
-    the curvatures of the log-likelihood there. The posterior of u is nearly N(0, I) for any K, so
-    that no mass matrix has to be tuned; a change of variables alters nothing else. Labels ``y``
-    are -1 and +1. The mode, from Laplace's method, need not be exact.
+    e = e_0 + Q (1 + lambda)^(-1/2) u, where e_0 is the mode, which need not be exact,
+    L^T W L = Q lambda Q^T and W holds the curvatures of the log-likelihood there. The posterior of
+    u is nearly N(0, I) for any K, so that no mass matrix has to be tuned.
     """
     import jax
     from jax import numpy as jnp
@@ -108,29 +107,21 @@ def sample(K: Array, y: Array, mode: Array, *, n_draws: int = N_DRAWS, seed: int
 
 
 def diagnose(draws: Draws) -> Row:
-    """Worst split R-hat and effective sample size of the latent values, and divergences."""
+    """Worst split R-hat and effective sample size of the latent values; whether chains agree."""
     from numpyro.diagnostics import effective_sample_size, split_gelman_rubin
 
-    latent = draws.latent
-    return {
-        "r_hat_max": float(np.max(split_gelman_rubin(latent))),
-        "ess_min": float(np.min(effective_sample_size(latent))),
-        "divergences": draws.n_divergent,
-    }
-
-
-def has_converged(diagnosis: Row) -> bool:
-    """Whether chains agree well enough for their draws to be used."""
-    mixed = diagnosis["r_hat_max"] < R_HAT_LIMIT and diagnosis["ess_min"] > ESS_LIMIT
-    return mixed and diagnosis["divergences"] == 0
+    r_hat = float(np.max(split_gelman_rubin(draws.latent)))
+    ess = float(np.min(effective_sample_size(draws.latent)))
+    converged = r_hat < R_HAT_LIMIT and ess > ESS_LIMIT and draws.n_divergent == 0
+    facts = {"r_hat_max": r_hat, "ess_min": ess, "divergences": draws.n_divergent}
+    return facts | {"converged": converged}
 
 
 def predict(draws: Draws, K_cross: Array, variance: Array) -> tuple[Array, Array]:
-    """Probabilities of the positive class at other points, and their Monte-Carlo errors.
+    """Probabilities at other points, and their Monte-Carlo errors from means of batches.
 
     Given the latent values at the rows, the value at a point is Gaussian: the sigmoid is integrated
-    over this Gaussian and then averaged over the draws. The error comes from means of batches.
-    ``K_cross`` (m, n) is the prior covariance of points and rows, ``variance`` that of the points.
+    over this Gaussian and then averaged over the draws. ``K_cross`` is (m, n).
     """
     n_chains, n_draws, n = draws.white.shape
     n_batches = min(N_BATCHES, n_draws)
@@ -176,10 +167,6 @@ class McmcCell(SplitCell):
 
     n_draws: int = N_DRAWS
 
-    @property
-    def seconds(self) -> float:
-        return 25.0
-
     def compute(self) -> Row:
         """The figures of Laplace's method, and below ``schemes`` those of every scheme."""
         split = self.split
@@ -187,16 +174,21 @@ class McmcCell(SplitCell):
         kept: dict[str, Any] = {"kernel": list(tuned.kernels_), "rho": tuple(tuned.rho_)}
         kept |= {"prior": None, "optimizer": None}
         models = {s: MultiFidelityClassifier(**kept | {"inference": s}) for s in SCHEMES}
-        results = {scheme: _approximate(model, split) for scheme, model in models.items()}
-        results["mcmc"] = _sampled(models["laplace"], split, self.n_draws, self.seed)
-        exact = results["mcmc"][0]
+        rows = split.X, split.y, split.X_test
+        results = {
+            scheme: fit_and_predict(model, *rows, fidelity=split.fidelity)
+            for scheme, model in models.items()
+        }
+        for _, facts in results.values():
+            facts["seconds"] = facts.pop("fit_seconds") + facts.pop("predict_seconds")
+        exact, sampling = _sampled(models["laplace"], split, self.n_draws, self.seed)
         schemes = {}
-        for scheme, (proba, facts) in results.items():
-            gap = np.abs(proba - exact)
-            if scheme != "mcmc":
-                facts |= {"max_difference": gap.max(), "mean_difference": gap.mean()}
+        for scheme, (proba, facts) in (results | {"mcmc": (exact, sampling)}).items():
             # The first of the test rows, whose order is random.
             facts |= scores(split.y_test, proba) | {"probabilities": proba[:N_SHOWN].round(5)}
+            if scheme != "mcmc":
+                gap = np.abs(proba - exact)
+                facts |= {"max_difference": gap.max(), "mean_difference": gap.mean()}
             schemes[scheme] = facts
         return {
             **scores(split.y_test, results["laplace"][0]),
@@ -206,14 +198,6 @@ class McmcCell(SplitCell):
             "converged": all(facts["converged"] for facts in schemes.values()),
             "schemes": schemes,
         }
-
-
-def _approximate(model: MultiFidelityClassifier, split: Split) -> tuple[Array, Row]:
-    """Probabilities of an approximate scheme, and facts about it."""
-    outcome = levels(lambda *_: model, split, 0)
-    seconds = outcome.fit_seconds + outcome.predict_seconds
-    facts = {"converged": outcome.converged, "evidence": outcome.evidence, "seconds": seconds}
-    return outcome.proba, facts
 
 
 def _sampled(
@@ -231,16 +215,11 @@ def _sampled(
     mode, _ = laplace.latent_mean_and_variance(split.X, split.fidelity)
     signs = np.where(split.y == 1, 1.0, -1.0)
     draws = sample(covariance(kernels, rho, rows, rows), signs, mode, n_draws=n_draws, seed=seed)
-    diagnosis = diagnose(draws)
     first = new[0][:1], new[1][:1]  # kernels are stationary: the prior variance is the same at all
     variance = np.full(len(new[0]), covariance(kernels, rho, first, first)[0, 0])
     proba, error = predict(draws, covariance(kernels, rho, new, rows), variance)
-    return proba, {
-        "converged": has_converged(diagnosis),
-        "monte_carlo_error": float(error.max()),
-        "seconds": time.process_time() - started,
-        **diagnosis,
-    }
+    facts = diagnose(draws) | {"monte_carlo_error": float(error.max())}
+    return proba, facts | {"seconds": time.process_time() - started}
 
 
 def cells(data_home: str | None, runs: int | None, quick: bool) -> list[Cell]:
@@ -249,7 +228,7 @@ def cells(data_home: str | None, runs: int | None, quick: bool) -> list[Cell]:
     As in the paper there is a single run per task, whatever ``runs``.
     """
     del runs
-    sources = [s for s in problems.pmlb(data_home, quick=quick) if s.noise == NOISE]
+    sources = [s for s in problems.pmlb(data_home, quick=quick) if s.column.noise == NOISE]
     about = {"experiment": "mcmc", "method": "mfgpc", "mode": "multi"}
     return [
         McmcCell.of(source, **about, seed=usable_seeds([source], 1)[0])

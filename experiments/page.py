@@ -12,21 +12,8 @@ from typing import NamedTuple
 
 from markdown_it import MarkdownIt
 
-from experiments import figures, tables
-from experiments.paper import (
-    CLOSE,
-    COLUMNS,
-    GROUPS,
-    LOG_LOSS,
-    METRICS,
-    OURS,
-    ROC_AUC,
-    THEIRS,
-    Column,
-    Group,
-    Method,
-    label,
-)
+from experiments import figures, paper, tables
+from experiments.paper import COLUMNS, GROUPS, LOG_LOSS, OURS, ROC_AUC, THEIRS, Column, Method
 from experiments.results import Results, paper_best
 
 TITLE = "The experiments of the paper, run again"
@@ -90,39 +77,21 @@ def _html(lead: str, sections: Sequence[Section], svgs: dict[str, str]) -> str:
         lambda m: f'{scroll.format("span", m[2])} id="figure-{m[1]}">{svgs[m[1]]}</span>',
         body,
     )
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>{escape(TITLE)}</title>
-<style>
-{style}</style>
-</head>
-<body>
-<header>
-<h1>{escape(TITLE)}</h1>
-<p class="lead">{escape(lead)}</p>
-</header>
-<nav aria-label="Sections">{links}</nav>
-<main>
-{body}
-</main>
-</body>
-</html>
-"""
+    template = (HERE / "page.html").read_text(encoding="utf-8")
+    title, lead = escape(TITLE), escape(lead)
+    return template.format(title=title, lead=lead, style=style, links=links, body=body)
 
 
 def _sections(results: Results, drawn: Mapping[str, list[str]], names: set[str]) -> list[Section]:
     """The sections that have something to show, or that were asked for."""
+    reading = [(HERE / "reading.md").read_text(encoding="utf-8").strip()] * bool(results.columns)
     mcmc = tables.mcmc_tables(results) + drawn["mcmc"]
     mcmc_title = "Laplace, EP and variational inference against MCMC"
     budget_title = "Dividing a budget between cheap and trusted rows"
     sensitivity = _sensitivity(results) + drawn["sensitivity"]
     sections = [
         Section("summary", "Summary", "At a glance", _summary(results) + drawn["summary"]),
-        Section("reading", "How to read", "How to read the tables", _reading(results)),
+        Section("reading", "How to read", "How to read the tables", reading),
         *(Section(g.name, g.short, g.title, _group(results, g, drawn[g.name])) for g in GROUPS),
         Section("profiles", "Profiles", "Profiles of ROC AUC", drawn["profiles"]),
         Section("mcmc", "MCMC", mcmc_title, mcmc),
@@ -145,10 +114,6 @@ def _list(points: Iterable[str]) -> str:
     return "\n".join(f"- {point}" for point in points)
 
 
-def _reading(results: Results) -> list[str]:
-    return [(HERE / "reading.md").read_text(encoding="utf-8").strip()] if results.columns else []
-
-
 def _summary(results: Results) -> list[str]:
     if results.rows.empty:
         return []
@@ -158,7 +123,7 @@ def _summary(results: Results) -> list[str]:
 
 def _facts(results: Results) -> Iterator[tuple[str, str]]:
     """Numbers that stand out, each with a few words."""
-    words = f"is the best or within {CLOSE} of it"
+    words = f"is the best or within {paper.CLOSE} of it"
     if len(results.methods) > 1:
         for metric, title in ((ROC_AUC, "ROC AUC"), (LOG_LOSS, "log-loss")):
             if hits := _hits(results.best(metric), results, OURS):
@@ -168,7 +133,7 @@ def _facts(results: Results) -> Iterator[tuple[str, str]]:
             text = f"columns in which **MF gpc**, the paper's model, {words} without polyfid"
             yield hits, f"{text}, ROC AUC; in the paper {published} of {len(COLUMNS)}"
     for metric, title in ((ROC_AUC, "ROC AUC"), (LOG_LOSS, "log-loss")):
-        gap = results.difference(metric.name, COLUMNS, OURS, THEIRS)
+        gap = results.difference(metric.name)
         if gap is not None:
             words = f"{title} of polyfid minus that of MF gpc, mean over columns"
             yield tables.signed(gap[0].mean), words
@@ -185,8 +150,7 @@ def _facts(results: Results) -> Iterator[tuple[str, str]]:
 
 def _hits(best: dict[Column, set[Method]], results: Results, method: Method) -> str:
     """In how many of its columns a method is among the best; empty if it has none."""
-    means = results.means("roc_auc")
-    there = [column for column in best if method in means[column] and means[column][method].n]
+    there = [column for column in best if results.has(column, method)]
     return f"{sum(method in best[column] for column in there)} of {len(there)}" if there else ""
 
 
@@ -196,11 +160,11 @@ def _duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-def _group(results: Results, group: Group, drawn: list[str]) -> list[str]:
-    by_metric = {m: tables.group_tables(results, group, m) for m in METRICS}
+def _group(results: Results, group: paper.Group, drawn: list[str]) -> list[str]:
+    by_metric = {m: tables.group_tables(results, group, m) for m in paper.METRICS}
     if not by_metric[ROC_AUC]:
         return []
-    folds = [block for m in METRICS[1:] for block in _fold(m.title, by_metric[m])]
+    folds = [block for m in paper.METRICS[1:] for block in _fold(m.title, by_metric[m])]
     return [*by_metric[ROC_AUC], *drawn, *folds, _list(group.notes)]
 
 
@@ -213,7 +177,7 @@ def _budget(results: Results, drawn: list[str]) -> list[str]:
         own = rows[rows["method"] == method[0]]
         if len(own):
             n = int(own.groupby("problem")["seed"].nunique().max())
-            counts.append(f"{label(method)} with up to {n} split{'s' * (n != 1)} of each")
+            counts.append(f"{paper.label(method)} with up to {tables.counted(n, 'split')} of each")
     sets = results.sets("budget")
     text = f"Means over {len(sets)} sets ({_compact(sets)}), {', '.join(counts)}."
     return [text, *drawn, *_fold("The figures as numbers", tables.budget_table(results))]

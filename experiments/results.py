@@ -14,19 +14,10 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
+from experiments import paper
 from experiments.cells import KEY, Row
-from experiments.paper import (
-    CLOSE,
-    COLUMNS,
-    GROUPS,
-    METHODS,
-    METRICS,
-    PAPER,
-    Column,
-    Method,
-    Metric,
-    published,
-)
+from experiments.data import PMLB
+from experiments.paper import CLOSE, COLUMNS, METRICS, OURS, PAPER, THEIRS, Column, Method, Metric
 from experiments.run import RowFile
 
 T = TypeVar("T")
@@ -48,11 +39,9 @@ class Estimate(NamedTuple):
 
 
 def mean_of(strata: Sequence[Sequence[float]], weights: Sequence[float] | None = None) -> Estimate:
-    r"""Weighted mean of the means of strata, and half of its interval.
+    """Weighted mean of the means of strata, and half of its interval by Welch and Satterthwaite.
 
-    The strata are fixed and only the values within them are random, so the variance is
-    :math:`\sum_s w_s^2 s_s^2 / n_s`, with Welch's and Satterthwaite's degrees of freedom. One
-    stratum gives the ordinary interval of Student's t. Weights are equal if none are given.
+    The strata are fixed and only the values within them are random. Weights default to equal ones.
     """
     n = np.array([len(values) for values in strata])
     w = np.full(len(n), 1.0 / len(n)) if weights is None else np.asarray(weights)
@@ -72,13 +61,9 @@ class Mean:
     """The mean of a method in a column, in which each data set has the same weight."""
 
     mean: float = math.nan
-    #: Half of the interval: over random splits if all data sets of the paper are included, over
-    #: data sets if only some are.
-    half: float = math.nan
-    #: The mean over the first splits of each set, as many as the paper has.
-    first: float = math.nan
-    #: How far from the mean the paper's figure may lie by chance: its own splits are random too.
-    reach: float = math.nan
+    half: float = math.nan  # of the interval, over splits, or over data sets if some are missing
+    first: float = math.nan  # the mean over the first splits, as many as the paper has
+    reach: float = math.nan  # how far from the mean the paper's figure may lie by chance
     n: int = 0  # splits that did not fail
 
     @classmethod
@@ -99,10 +84,7 @@ class Mean:
         return cls(mean, half, first, reach, sum(map(len, strata)))
 
     def compare(self, paper: float) -> str:
-        """Where the paper's figure lies: "within" the interval, "near" it, "off", or "" if unknown.
-
-        "Near" is outside the interval, but not further than `reach`.
-        """
+        """Whether the paper's figure is "within" the interval, "near" (within `reach`) or "off"."""
         if math.isnan(self.half) or math.isnan(paper):
             return ""
         distance = abs(self.mean - paper) - ROUNDING - _EPS
@@ -152,14 +134,14 @@ class Results:
     @cached_property
     def _groups(self) -> pd.DataFrame:
         """The rows of the three groups of data sets, in the order of their seeds."""
-        names = [group.name for group in GROUPS]
+        names = [group.name for group in paper.GROUPS]
         return self.rows[self.rows["experiment"].isin(names)].sort_values("seed", kind="stable")
 
     @cached_property
     def methods(self) -> list[Method]:
         """The methods of the three groups, in the order of the tables; unknown ones come last."""
         there = set(zip(self._groups["method"], self._groups["mode"], strict=True))
-        return [m for m in METHODS if m in there] + sorted(there - METHODS.keys())
+        return [m for m in paper.METHODS if m in there] + sorted(there - paper.METHODS.keys())
 
     @cached_property
     def columns(self) -> list[Column]:
@@ -191,6 +173,10 @@ class Results:
             for column in self.columns
         }
 
+    def has(self, column: Column, method: Method) -> bool:
+        """Whether a method has a mean in a column."""
+        return self.means("roc_auc").get(column, {}).get(method, Mean()).n > 0
+
     def mean_over(self, columns: Iterable[Column], method: Method, metric: str) -> float:
         """The mean over columns, NaN for a method that does not have all of them."""
         means = self.means(metric)
@@ -207,7 +193,11 @@ class Results:
         }
 
     def difference(
-        self, metric: str, columns: Iterable[Column], first: Method, other: Method
+        self,
+        metric: str,
+        columns: Iterable[Column] = COLUMNS,
+        first: Method = OURS,
+        other: Method = THEIRS,
     ) -> tuple[Estimate, int] | None:
         """Mean difference of two methods over common splits, and the number of those.
 
@@ -216,10 +206,10 @@ class Results:
         gaps: list[list[list[float]]] = []
         for column in columns:
             methods = self._values(metric).get(column, {})
-            pairs = methods.get(first, {}), methods.get(other, {})
-            sets = [(pairs[0][p] - pairs[1][p]).dropna() for p in pairs[0] if p in pairs[1]]
-            gaps.append([gap.tolist() for gap in sets if len(gap)])
-        gaps = [sets for sets in gaps if sets]
+            a, b = methods.get(first, {}), methods.get(other, {})
+            sets = [(a[p] - b[p]).dropna().tolist() for p in a if p in b]
+            if any(sets):
+                gaps.append([values for values in sets if values])
         if not gaps:
             return None
         strata = [gap for sets in gaps for gap in sets]
@@ -237,12 +227,18 @@ class Results:
         """Every mean that the paper has too, with its figure and where that lies."""
         means = self.means("roc_auc")
         cells = [
-            (column, method, means[column][method], published(column, method))
+            (column, method, means[column][method], paper.published(column, method))
             for column in means
             for method in self.methods
             if method in means[column]
         ]
         return [(*cell, cell[2].compare(cell[3])) for cell in cells if cell[2].n and cell[3] > 0]
+
+    def by_task(self) -> dict[str, dict[str, Row]]:
+        """The facts of each scheme of the sampling experiment, by task in the paper's order."""
+        rows = self.of("mcmc")
+        tasks = dict(zip(rows["problem"], rows["schemes"], strict=True)) if len(rows) else {}
+        return {name: tasks[name] for name in PMLB if name in tasks}
 
     def budget_means(self) -> pd.DataFrame:
         """Mean ROC AUC of the budget experiment by method, noise, cost and share.

@@ -27,10 +27,9 @@ PATIENCE = 2.0  # seconds that a worker process may outlive the process that sta
 
 
 class RowFile:
-    """The rows in ``rows.jsonl`` of a directory, one line of JSON per row.
+    """The rows in ``rows.jsonl`` of a directory; of lines with the same key the last one counts.
 
-    A last line that was cut short is removed when the file is opened. Of lines with the same key
-    the last one counts: a failed cell that was run again has two.
+    A last line that was cut short is removed when the file is opened.
     """
 
     def __init__(self, directory: str | PathLike[str]) -> None:
@@ -46,9 +45,9 @@ class RowFile:
                 row = json.loads(line)
                 row["experiment"], row["problem"]
             except (ValueError, TypeError, KeyError):
+                where = f"line {number} of {self.path}"
                 raise ValueError(
-                    f"line {number} of {self.path} is not a row of results; name another directory "
-                    "with --out"
+                    f"{where} is not a row of results; name another directory with --out"
                 ) from None
             self._set(row)
         if len(whole) < len(text):
@@ -82,15 +81,6 @@ def _plain(value: Any) -> Any:
     return int(value) if isinstance(value, np.integer) else value
 
 
-class Step(NamedTuple):
-    """Progress of a run: one more cell is finished."""
-
-    row: Row
-    done: int
-    total: int
-    seconds_left: float
-
-
 class RunSummary(NamedTuple):
     """Numbers of cells: computed in this run, computed earlier, failed in this run."""
 
@@ -105,36 +95,34 @@ def run(
     *,
     jobs: int | None = None,
     retry_failed: bool = False,
-    progress: Callable[[Step], None] | None = None,
+    progress: Callable[[Row, int, int, float], None] | None = None,
 ) -> RunSummary:
     """Compute the cells that have no row in ``out`` yet, and append each row when it is finished.
 
-    Of cells with the same key the first is run. ``jobs`` is the number of worker processes, each
-    with one thread for linear algebra; 1 is this process. Without it joblib's configuration
+    ``jobs`` is the number of worker processes, 1 this process. Without it joblib's configuration
     decides, so that ``joblib.parallel_config(backend="dask")`` uses a cluster. ``retry_failed``
-    runs cells again whose row has an error; ``progress`` is called with a `Step` after each cell.
+    runs cells again whose row has an error. ``progress`` is called with each row, the number of
+    cells done and of all, and an estimate of the seconds left.
     """
     if jobs is not None and jobs < 1:
         raise ValueError(f"jobs must be a number of processes from 1; got {jobs!r}")
     file = RowFile(out)
-    unique: dict[Key, Cell] = {}
-    for cell in cells:
-        unique.setdefault(key_of(cell.row()), cell)
+    unique = {key_of(cell.row()): cell for cell in cells}
     todo = {
         key: cell
         for key, cell in unique.items()
         if key not in file.rows or (retry_failed and "error" in file.rows[key])
     }
-    left, total, failed = sum(cell.seconds for cell in todo.values()), len(todo), 0
-    started, work = time.perf_counter(), left
+    total, failed, started = len(todo), 0, time.perf_counter()
+    left = work = sum(cell.seconds for cell in todo.values())
     with closing(_rows(todo, jobs)) as rows:
         for done, row in enumerate(rows, start=1):
             file.append(row)
             failed += "error" in row
             left -= unique[key_of(row)].seconds
             if progress is not None:
-                pace = (time.perf_counter() - started) / max(work - left, 1e-9)
-                progress(Step(row, done, total, pace * max(left, 0.0) * (done < total)))
+                pace = (time.perf_counter() - started) / (work - left)
+                progress(row, done, total, pace * left * (done < total))
     return RunSummary(total, len(unique) - total, failed)
 
 

@@ -67,10 +67,6 @@ def grid(fitted: Hyper) -> Iterator[tuple[Row, Hyper]]:
 class SensitivityCell(SplitCell):
     """A tuned model, and the ROC AUC at all points of the grids around it."""
 
-    @property
-    def seconds(self) -> float:
-        return 0.06 * (len(RHOS) + 2 * len(LOG_SCALES) * len(LENGTH_SCALES))
-
     def compute(self) -> Row:
         """The figures of the tuned model, its hyper-parameters, and the ``points`` of the grids."""
         split = self.split
@@ -101,7 +97,7 @@ def cells(data_home: str | None, runs: int | None, quick: bool) -> list[Cell]:
     """
     del runs, quick
     sets = problems.artificial(data_home)
-    name = next((s.name for s in sets if s.column == COLUMN), sets[0].name)
+    name = next((s.name for s in sets if s.column.name == COLUMN), sets[0].name)
     about = {"experiment": "sensitivity", "method": "mfgpc", "mode": "multi"}
     return [
         SensitivityCell.of(source, **about, seed=usable_seeds([source], 1)[0])

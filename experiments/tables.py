@@ -1,30 +1,15 @@
-"""The tables, as values whose texts are Markdown."""
+"""The tables, in Markdown."""
 
 from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from statistics import fmean
 
-from experiments.data import PMLB
-from experiments.paper import (
-    CLOSE,
-    COLUMNS,
-    GROUPS,
-    LOG_LOSS,
-    OURS,
-    PAPER_MCMC,
-    ROC_AUC,
-    SCHEMES,
-    THEIRS,
-    Column,
-    Group,
-    Method,
-    Metric,
-    label,
-    published,
-)
+from experiments import paper
+from experiments.paper import CLOSE, LOG_LOSS, OURS, ROC_AUC, THEIRS, Column, Method, Metric, label
 from experiments.results import Mean, Results, close_to_best, paper_best
 
 HIGHER, LOWER = "▲", "▼"  # than the paper's figure, which lies outside our interval
@@ -66,38 +51,37 @@ def plain(text: str) -> str:
 # The three groups
 
 
-def group_tables(results: Results, group: Group, metric: Metric) -> list[str]:
-    """The tables of a group as the paper lays them out, with one line per method."""
-    noises = [(noise,) for noise in group.noises] if group.name == "pmlb" else [group.noises]
-    return [block for some in noises for block in _group_table(results, group, some, metric)]
+def group_tables(results: Results, group: paper.Group, metric: Metric) -> list[str]:
+    """The tables of a group as the paper lays them out: PMLB has one per noise."""
+    if group.name == "pmlb":
+        tables = [_group_table(results, group, (noise,), metric) for noise in group.noises]
+        return [block for blocks in tables for block in blocks]
+    return _group_table(results, group, group.noises, metric)
 
 
 def _group_table(
-    results: Results, group: Group, noises: Sequence[float | None], metric: Metric
+    results: Results, group: paper.Group, noises: Sequence[float | None], metric: Metric
 ) -> list[str]:
+    """One line per method."""
     columns = [c for c in results.columns if c.group == group.name and c.noise in noises]
     means = results.means(metric.name)
     methods = [m for m in results.methods if any(m in means[c] for c in columns)]
     heads, entries = ["method"], []
     for noise in noises:
-        part = [c for c in columns if c.noise == noise]
+        own = [c for c in columns if c.noise == noise]
         above = f"noise {noise}: " if len({c.noise for c in columns}) > 1 else ""
-        for column in part:
+        for column in own:
             heads.append(above + column.label + small(_included(results, column)))
             entries.append(_column_entries(results, column, methods, metric))
-        if len(part) > 1:
-            heads.append(f"{above}mean" + small(f"of the {len(part)} columns"))
-            entries.append(_mean_entries(results, part, methods, metric))
-    noise_text = "" if len(noises) > 1 or noises[0] is None else f", noise {noises[0]}"
-    return table(
-        f"{metric.title}{noise_text}",
-        _group_text(group, noises, metric),
-        heads,
-        [(label(m), *(entry[m] for entry in entries)) for m in methods],
-    )
+        if len(own) > 1:
+            heads.append(f"{above}mean" + small(f"of the {len(own)} columns"))
+            entries.append(_mean_entries(results, own, methods, metric))
+    title = metric.title if group.name != "pmlb" else f"{metric.title}, noise {noises[0]}"
+    lines = [(label(m), *(entry[m] for entry in entries)) for m in methods]
+    return table(title, _group_text(group, noises, metric), heads, lines)
 
 
-def _group_text(group: Group, noises: Sequence[float | None], metric: Metric) -> str:
+def _group_text(group: paper.Group, noises: Sequence[float | None], metric: Metric) -> str:
     shares = " and ".join(f"{100 * noise:g} %" for noise in noises if noise is not None)
     what = {
         "artificial": "of the artificial sets of each dimension; the cheap labels differ from the "
@@ -114,19 +98,19 @@ def _group_text(group: Group, noises: Sequence[float | None], metric: Metric) ->
 
 def _included(results: Results, column: Column) -> str:
     """How many sets and splits a column has."""
-    n = max((mean.n for mean in results.means("roc_auc")[column].values()), default=0)
-    splits = _count(n, "split")
+    splits = counted(max(mean.n for mean in results.means("roc_auc")[column].values()), "split")
     sets = results.sets(column.group, column.name)
     if len(column.problems) == 1 and len(sets) == 1:
         return splits
     own = [name for name in sets if name in column.problems]
     if not own:
-        return f"{_count(len(sets), 'made set')}, {splits}"
+        return f"{counted(len(sets), 'made set')}, {splits}"
     kind = "genres" if column.name == "music_genre" else "sets"
     return f"{len(own)} of {len(column.problems)} {kind}, {splits}"
 
 
-def _count(n: int, noun: str) -> str:
+def counted(n: int, noun: str) -> str:
+    """A number and a noun: 1 split, 2 splits."""
     return f"{n} {noun}{'s' * (n != 1)}"
 
 
@@ -134,22 +118,20 @@ def _column_entries(
     results: Results, column: Column, methods: Iterable[Method], metric: Metric
 ) -> dict[Method, str]:
     means = results.means(metric.name)[column]
-    most = max((mean.n for mean in means.values()), default=0)
+    most = max(mean.n for mean in means.values())
     best = results.best(metric)[column] if metric.marked else set()
     entries = {}
     for method in methods:
         mean = means.get(method, Mean())
-        theirs = published(column, method) if metric is ROC_AUC else math.nan
-        mark = ""
+        theirs = paper.published(column, method) if metric is ROC_AUC else math.nan
+        text = "failed"
+        if mean.n or method not in means:
+            half = mean.half if metric.marked else math.nan
+            text = figure(mean.mean, _digits(mean.mean, metric), bold=method in best, half=half)
+        theirs_text = bracketed(theirs, bold=method in paper_best(column))
         if mean.compare(theirs) in ("near", "off"):
-            mark = f" {HIGHER if mean.mean > theirs else LOWER}"
-        half = mean.half if metric.marked else math.nan
-        text = figure(mean.mean, _digits(mean.mean, metric), bold=method in best, half=half)
-        if method in means and mean.n == 0:
-            text = "failed"
-        theirs_text = bracketed(theirs, bold=method in paper_best(column), mark=mark)
-        n = f"{mean.n} splits" if 0 < mean.n != most else ""
-        entries[method] = text + small(theirs_text, n)
+            theirs_text += f" {HIGHER if mean.mean > theirs else LOWER}"
+        entries[method] = text + small(theirs_text, f"{mean.n} splits" * (0 < mean.n != most))
     return entries
 
 
@@ -158,7 +140,7 @@ def _mean_entries(
 ) -> dict[Method, str]:
     """Means over columns of methods that have all of them."""
     means = {m: results.mean_over(columns, m, metric.name) for m in methods}
-    theirs = {m: fmean(published(c, m) for c in columns) for m in means}
+    theirs = {m: fmean(paper.published(c, m) for c in columns) for m in means}
     best = close_to_best(means, metric.sign) if metric.marked else set()
     their_best = close_to_best(theirs, 1)
     return {
@@ -180,9 +162,9 @@ def small(*notes: str) -> str:
     return f"<br><small>{'<br>'.join(texts)}</small>" if texts else ""
 
 
-def bracketed(value: float, *, bold: bool = False, mark: str = "") -> str:
+def bracketed(value: float, *, bold: bool = False) -> str:
     """The paper's figure, in brackets."""
-    return "" if math.isnan(value) else f"({figure(value, bold=bold)}){mark}"
+    return "" if math.isnan(value) else f"({figure(value, bold=bold)})"
 
 
 # Across the groups
@@ -193,56 +175,51 @@ def count_table(results: Results) -> list[str]:
     columns, methods = results.columns, results.methods
     if not columns or len(methods) < 2:
         return []
-    here = {c: {m for m, mean in results.means("roc_auc")[c].items() if mean.n} for c in columns}
-    in_paper = {c: {m for m in methods if not math.isnan(published(c, m))} for c in COLUMNS}
-    others = {column: keys - {OURS} for column, keys in here.items()}
-    published_best = {column: paper_best(column) for column in COLUMNS}
+    here = {m: [c for c in columns if results.has(c, m)] for m in methods}
+    in_paper = {m: [c for c in paper.COLUMNS if (c, m) in paper.PAPER] for m in methods}
+    their_best = {column: paper_best(column) for column in paper.COLUMNS}
+    others = here | {OURS: []}
     views = {
-        "ROC AUC, the paper" + small("its figures and methods"): (in_paper, published_best),
+        "ROC AUC, the paper" + small("its figures and methods"): (in_paper, their_best),
         "ROC AUC, ours" + small("without polyfid"): (others, results.best(ROC_AUC, ours=False)),
         "ROC AUC, ours" + small("all methods"): (here, results.best(ROC_AUC)),
         "log-loss, ours" + small("all methods"): (here, results.best(LOG_LOSS)),
     }
-    if others == here:
+    if not here.get(OURS):
         del views["ROC AUC, ours" + small("without polyfid")]
     lines = []
     for method in methods:
-        line = [label(method)]
-        for there, best in views.values():
-            most = max(sum(m in hits for hits in best.values()) for m in methods)
-            line.append(_hits(method, [c for c in there if method in there[c]], best, most))
+        hits = [_hits(method, there[method], best) for there, best in views.values()]
         means = [results.mean_over(columns, method, m.name) for m in (ROC_AUC, LOG_LOSS)]
-        lines.append([*line, *map(figure, means)])
+        lines.append([label(method), *hits, *map(figure, means)])
     return table(
         "Which method is best",
         f"In how many columns a method is the best or within {CLOSE} of the best, of the columns "
-        "in which it has a figure; below, the same by group "
-        f"({', '.join(group.name for group in GROUPS)}). The paper has {len(COLUMNS)} columns, "
-        f"{len(columns)} of which have rows here. The means at the right are over these columns, "
-        "each with the same weight, for methods that have them all.",
+        "in which it has a figure; below, the same by group (artificial, pmlb, crowd). The paper "
+        f"has {len(paper.COLUMNS)} columns, {len(columns)} of which have rows here. The means at "
+        "the right are over these columns, each with the same weight, for methods that have them "
+        "all.",
         ("method", *views, "mean ROC AUC, ours", "mean log-loss, ours"),
         lines,
     )
 
 
-def _hits(
-    method: Method, columns: Sequence[Column], best: dict[Column, set[Method]], most: int
-) -> str:
+def _hits(method: Method, columns: Sequence[Column], best: dict[Column, set[Method]]) -> str:
+    """In how many of its columns a method is among the best, in bold if no other is more often."""
     if not columns:
         return NONE
-    hits = [column.group for column in columns if method in best[column]]
-    by_group = " · ".join(
-        str(hits.count(group.name)) if any(c.group == group.name for c in columns) else NONE
-        for group in GROUPS
-    )
-    text = f"{len(hits)} of {len(columns)}"
-    return (f"**{text}**" if len(hits) == most else text) + small(by_group)
+    most = max(Counter(m for methods in best.values() for m in methods).values(), default=0)
+    there = Counter(column.group for column in columns)
+    hits = Counter(column.group for column in columns if method in best[column])
+    by_group = " · ".join(str(hits[g.name]) if there[g.name] else NONE for g in paper.GROUPS)
+    text = f"{hits.total()} of {len(columns)}"
+    return (f"**{text}**" if hits.total() == most else text) + small(by_group)
 
 
 def duel_table(results: Results) -> list[str]:
     """Our model minus the paper's, split by split."""
     chosen: dict[str, Sequence[Column]] = {}
-    for group in GROUPS:
+    for group in paper.GROUPS:
         columns = [c for c in results.columns if c.group == group.name]
         if len(group.noises) > 1:
             for noise in group.noises:
@@ -253,33 +230,27 @@ def duel_table(results: Results) -> list[str]:
     if len({c.group for c in results.columns}) > 1:
         chosen["all columns"] = results.columns
     lines = [line for name, some in chosen.items() if (line := _duel(results, name, some))]
-    heads = [
-        "columns",
-        "ROC AUC, difference",
-        "better in",
-        "log-loss, difference",
-        "better in",
-        "splits",
-    ]
+    heads = ("columns", "ROC AUC, difference", "better in", "log-loss, difference", "better in")
     return table(
         "polyfid against the paper's model",
         "polyfid minus MF gpc on the same splits: mean difference with its 95 % interval over "
         "random splits, each column with the same weight, and the number of columns in which "
         "polyfid's mean is better. Larger ROC AUC is better, and smaller log-loss; bold where "
         "polyfid is better by more than the interval.",
-        heads,
+        (*heads, "splits"),
         lines,
     )
 
 
 def _duel(results: Results, name: str, columns: Sequence[Column]) -> list[str]:
+    """A line of the table; none without common splits."""
     line, n = [name], 0
     for metric in (ROC_AUC, LOG_LOSS):
-        total = results.difference(metric.name, columns, OURS, THEIRS)
+        total = results.difference(metric.name, columns)
         if total is None:
             return []
         (mean, half), n = total
-        singly = [results.difference(metric.name, [c], OURS, THEIRS) for c in columns]
+        singly = [results.difference(metric.name, [c]) for c in columns]
         gaps = [metric.sign * gap[0].mean for gap in singly if gap is not None]
         text = f"**{signed(mean)}**" if metric.sign * mean > half else signed(mean)
         text += "" if math.isnan(half) else f" ±{half:.3f}"
@@ -366,34 +337,36 @@ def budget_table(results: Results) -> list[str]:
 
 def mcmc_tables(results: Results) -> list[str]:
     """Approximate inference against sampling: ROC AUC, differences, quality of the sampling."""
-    rows = results.of("mcmc")
-    if rows.empty:
+    by_task = results.by_task()
+    tasks = list(by_task)
+    if not tasks:
         return []
-    by_task = dict(zip(rows["problem"], rows["schemes"], strict=True))
-    tasks = [name for name in PMLB if name in by_task]
 
-    def line(name: str, scheme: str, fact: str, digits: int, good: float = -math.inf) -> list[str]:
-        """The figures of a fact, those below ``good`` in bold."""
-        values = [by_task[task].get(scheme, {}).get(fact) for task in tasks]
-        numbers = [math.nan if value is None else float(value) for value in values]
-        return [name, *(figure(x, digits, bold=x < good) for x in numbers)]
+    def values(scheme: str, fact: str) -> list[float]:
+        facts = [by_task[task].get(scheme, {}).get(fact) for task in tasks]
+        return [math.nan if fact is None else float(fact) for fact in facts]
 
-    auc = [line(name, scheme, "roc_auc", 3) for scheme, name in SCHEMES.items()]
-    for row, scheme in zip(auc, SCHEMES, strict=True):
-        theirs = [PAPER_MCMC.get((task, scheme), math.nan) for task in tasks]
-        pairs = zip(row[1:], theirs, strict=True)
-        row[1:] = [text + small(bracketed(value)) for text, value in pairs]
-    differences = []
-    for scheme in ("laplace", "ep", "variational"):
-        name = SCHEMES[scheme]
-        differences.append(line(f"{name}, maximum", scheme, "max_difference", 4, good=0.02))
-        differences.append(line(f"{name}, mean", scheme, "mean_difference", 4))
+    auc, differences = [], []
+    for scheme, name in paper.SCHEMES.items():
+        theirs = [
+            small(bracketed(paper.PAPER_MCMC.get((task, scheme), math.nan))) for task in tasks
+        ]
+        ours = map(figure, values(scheme, "roc_auc"))
+        auc.append([name, *(a + b for a, b in zip(ours, theirs, strict=True))])
+        if scheme != "mcmc":
+            largest = (figure(x, 4, bold=x < 0.02) for x in values(scheme, "max_difference"))
+            mean = (figure(x, 4) for x in values(scheme, "mean_difference"))
+            differences += [[f"{name}, maximum", *largest], [f"{name}, mean", *mean]]
+    diagnostics = {
+        "largest R̂": ("r_hat_max", 4),
+        "smallest effective sample size": ("ess_min", 0),
+        "divergences": ("divergences", 0),
+        "largest error of a probability": ("monte_carlo_error", 4),
+        "seconds": ("seconds", 1),
+    }
     sampling = [
-        line("largest R̂", "mcmc", "r_hat_max", 4),
-        line("smallest effective sample size", "mcmc", "ess_min", 0),
-        line("divergences", "mcmc", "divergences", 0),
-        line("largest error of a probability", "mcmc", "monte_carlo_error", 4),
-        line("seconds", "mcmc", "seconds", 1),
+        [name, *(figure(x, digits) for x in values("mcmc", fact))]
+        for name, (fact, digits) in diagnostics.items()
     ]
     return [
         *table(

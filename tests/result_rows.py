@@ -1,12 +1,18 @@
-"""Rows of results: those in the documentation, and single ones."""
+"""Rows of results, those in the documentation and single ones, and where the data sets are."""
 
 import functools
 import gzip
 import json
+import os
 from pathlib import Path
+
+import pytest
 
 from experiments.cells import key_of
 from experiments.run import RowFile
+
+DATA = os.environ.get("POLYFID_DATA")
+needs_data = pytest.mark.skipif(not DATA, reason="POLYFID_DATA names no directory with data sets")
 
 REPRODUCTION = Path(__file__).parents[1] / "docs" / "reproduction"
 

@@ -5,18 +5,25 @@ Drawing reads rows only and changes no global state: neither pyplot nor a backen
 
 from __future__ import annotations
 
+import io
+import re
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
+from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
+import matplotlib
+from matplotlib import style
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from experiments.figures import charts
-from experiments.figures.charts import sensitivity_noises
-from experiments.figures.style import inline, save, styled
-from experiments.paper import CLOSE, NOISES
+from experiments.figures.charts import FIELD, GRID, INK, MUTED, sensitivity_noises
+from experiments.paper import CLOSE
 from experiments.results import Results
 
 __all__ = ["FIGURES", "Drawing", "draw", "sensitivity_noises"]
@@ -60,37 +67,43 @@ _MCMC = (
 )
 
 
-def _group(section: str, sets: str, noise: float | None = None) -> Drawing:
-    name, title = f"{section}_roc_auc", f"ROC AUC on the {sets}"
-    if noise is not None:
-        name, title = f"{name}_{noise}", f"{title}, noise {noise}"
-    return Drawing(name, section, title, _DOTS, partial(charts.dots, group=section, noise=noise))
-
-
-def _budget(panel: str, line: str, lines: str) -> Drawing:
-    title = f"ROC AUC by share of the budget, one line per {lines}"
-    make = partial(charts.budget, panel=panel, line=line)
-    return Drawing(f"budget_by_{line}", "budget", title, _BUDGET, make)
-
-
-def _sensitivity(case: str) -> Drawing:
-    title = f"Sensitivity to hyper-parameters, {case} noise"
-    make = partial(charts.sensitivity, case=case)
-    return Drawing(f"sensitivity_{case}", "sensitivity", title, _SENSITIVITY, make)
-
-
+#: Figures of the groups: name, group, sets, noise.
+_GROUPS: tuple[tuple[str, str, str, float | None], ...] = (
+    ("artificial_roc_auc", "artificial", "artificial sets", None),
+    ("pmlb_roc_auc_0.2", "pmlb", "PMLB tasks, noise 0.2", 0.2),
+    ("pmlb_roc_auc_0.4", "pmlb", "PMLB tasks, noise 0.4", 0.4),
+    ("crowd_roc_auc", "crowd", "crowdsourced sets", None),
+)
 _mcmc_title = "Probabilities by approximate inference and by MCMC"
+_budget_title = "ROC AUC by share of the budget, one line per"
+_by_cost = partial(charts.budget, panel="noise", line="cost")
+_by_noise = partial(charts.budget, panel="cost", line="noise")
 FIGURES = (
     Drawing("agreement", "summary", "Our ROC AUC minus the paper's", _AGREEMENT, charts.agreement),
-    _group("artificial", "artificial sets"),
-    *(_group("pmlb", "PMLB tasks", noise) for noise in NOISES),
-    _group("crowd", "crowdsourced sets"),
+    *(
+        Drawing(
+            name,
+            group,
+            f"ROC AUC on the {sets}",
+            _DOTS,
+            partial(charts.dots, group=group, noise=noise),
+        )
+        for name, group, sets, noise in _GROUPS
+    ),
     Drawing("profiles", "profiles", "ROC AUC profiles", _PROFILES, charts.profiles),
     Drawing("mcmc_scatter", "mcmc", _mcmc_title, _MCMC, charts.mcmc_scatter),
-    _budget("noise", "cost", "cost of a cheap row"),
-    _budget("cost", "noise", "noise"),
-    _sensitivity("low"),
-    _sensitivity("high"),
+    Drawing("budget_by_cost", "budget", f"{_budget_title} cost of a cheap row", _BUDGET, _by_cost),
+    Drawing("budget_by_noise", "budget", f"{_budget_title} noise", _BUDGET, _by_noise),
+    *(
+        Drawing(
+            f"sensitivity_{case}",
+            "sensitivity",
+            f"Sensitivity to hyper-parameters, {case} noise",
+            _SENSITIVITY,
+            partial(charts.sensitivity, case=case),
+        )
+        for case in ("low", "high")
+    ),
 )
 
 
@@ -112,3 +125,46 @@ def draw(results: Results, folder: Path) -> tuple[defaultdict[str, list[str]], d
             svgs[name] = inline(save(figure, folder, name), name, title)
         blocks[section].append(f"![{title}](figures/{name}.png)\n\n*{title}.* {caption}")
     return blocks, svgs
+
+
+@contextmanager
+def styled(name: str) -> Iterator[None]:
+    """The style of the figures within a block; ``name`` makes SVG identifiers repeatable."""
+    # From the defaults, so that a user's own settings have no effect.
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        style.use([Path(__file__).parent / "page.mplstyle", {"svg.hashsalt": name}])
+        yield
+
+
+def save(figure: Figure, folder: Path, name: str) -> str:
+    """Write NAME.png and NAME.svg; return the text of the latter."""
+    for ax in figure.axes:
+        for artist in (*ax.lines, *ax.collections, *ax.patches):
+            artist.set_in_layout(False)  # data lie within their axes and need not be measured
+    figure.set_dpi(200)
+    engine = figure.get_layout_engine()
+    if engine is not None:  # `savefig` would lay it out again for each file
+        FigureCanvasAgg(figure)
+        engine.execute(figure)
+        figure.set_layout_engine("none")
+    FigureCanvasAgg(figure).print_png(folder / f"{name}.png")
+    text = io.StringIO()
+    FigureCanvasSVG(figure).print_svg(text, metadata={"Date": None, "Creator": None})
+    (folder / f"{name}.svg").write_text(text.getvalue(), encoding="utf-8")
+    return text.getvalue()
+
+
+def inline(svg: str, name: str, title: str) -> str:
+    """An SVG for a page: with unique identifiers, a title, and the colours of the page."""
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    used = set(re.findall(r'(?:xlink:href="#|url\(#)([^")]+)', svg))
+    svg = re.sub(r' id="([^"]*)"', lambda m: f' id="{name}-{m[1]}"' if m[1] in used else "", svg)
+    svg = re.sub(r'(xlink:href="#|url\(#)', rf"\g<1>{name}-", svg)
+    for colour, role in ((INK, "ink"), (MUTED, "muted"), (GRID, "grid"), (FIELD, "field")):
+        svg = svg.replace(colour, f"var(--{role})")
+    # The size comes from the page, the proportions from the view box.
+    head, body = svg.split(">", 1)
+    head = re.sub(r' (width|height)="[^"]*"', "", head)
+    return f'{head} role="img" aria-label="{escape(title)}">{body}'

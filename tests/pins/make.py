@@ -3,13 +3,9 @@
     python tests/pins/make.py            # all files
     python tests/pins/make.py models     # one of: models, tables, command, report
 
-writes ``models.json``, ``tables.json``, ``command.json`` and ``report.json`` beside this file, from
-the polyfid that Python imports. ``tests/test_pins.py`` makes the same figures again and compares
-them with the files. Make files anew only where a change of behaviour is meant, and say why in the
-commit; ``git diff`` shows what changed.
+writes JSON files beside this one, and ``tests/test_pins.py`` compares the same figures with them.
+Make files anew only where a change of behaviour is meant, and say why in the commit.
 """
-
-from __future__ import annotations
 
 import contextlib
 import io
@@ -17,12 +13,10 @@ import json
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from html import unescape
 from pathlib import Path
-from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -48,7 +42,7 @@ QUERY = np.array([[-1.5, 0.3, 0], [-0.4, -1.2, 1], [0.1, 0.2, 2], [0.7, 1.4, 1],
 class Problem:
     """40 rows of two or three levels."""
 
-    def __init__(self, *levels: str, n_classes: int = 2) -> None:
+    def __init__(self, *levels: str, n_classes: int = 2):
         rng = np.random.RandomState(7)
         x, kind = rng.uniform(-2, 2, (N, 2)).round(3), rng.randint(3, size=N)
         height = x[:, 0] + 0.6 * np.sin(2 * x[:, 1]) + 0.4 * (kind == 1)
@@ -76,16 +70,16 @@ class Model:
     how: str
     classifier: MultiFidelityClassifier
     problem: Problem = TWO
-    fit: Mapping[str, Any] = field(default_factory=dict)  # arguments besides the fidelity
+    fit: dict = field(default_factory=dict)  # arguments besides the fidelity
     blocks: bool = False
 
-    def figures(self) -> dict[str, Any]:
+    def figures(self):
         p, model = self.problem, self.classifier.set_params(levels=self.problem.levels)
         if self.blocks:
             model.fit_blocks(polyfid.ArrayBlocks(p.X, p.y, p.fidelity, rows=16))
         else:
             model.fit(p.X, p.y, fidelity=p.fidelity, **self.fit)
-        made: dict[str, Any] = {"levels": list(model.levels_), "classes": model.classes_}
+        made = {"levels": list(model.levels_), "classes": model.classes_}
         for level in p.levels:
             mean, variance = model.latent_mean_and_variance(QUERY, level)
             proba = model.predict_proba(QUERY, level)
@@ -99,13 +93,13 @@ class Model:
         return made
 
 
-def fixed(kernel: Any, how: str = "exact", problem: Problem = TWO, **params: Any) -> Model:
+def fixed(kernel, how="exact", problem=TWO, **params):
     """Hyper-parameters stay as they are given."""
     given = {"rho": 0.8, "inference": "laplace", "optimizer": None, "random_state": 0, **params}
     return Model(how, MultiFidelityClassifier(kernel, **given), problem)
 
 
-def tuned(problem: Problem = TWO, how: str = "tuned", **params: Any) -> Model:
+def tuned(problem=TWO, how="tuned", **params):
     """Hyper-parameters are climbed to the very top, so that the way there does not matter."""
     given = {"kernel": 1.0 * RBF(), "tol": 1e-8, "random_state": 0, **params}
     return Model(how, MultiFidelityClassifier(**given), problem)
@@ -137,7 +131,7 @@ _KERNELS = {
     "one per level": [SMOOTH, 0.6 * Matern(1.3)],
 }
 
-MODELS: dict[str, Model] = {
+MODELS = {
     **{f"kernel {name}": fixed(kernel) for name, kernel in _KERNELS.items()},
     "prior three levels": fixed(SMOOTH, problem=THREE, rho=[0.8, 1.1]),
     "prior coregional": fixed([SMOOTH, 0.6 * Matern(1.3)], coupling="coregional"),
@@ -191,7 +185,7 @@ MODELS: dict[str, Model] = {
 # ------------------------------------------------- tables, baselines, the crowd
 
 
-def _frame() -> pd.DataFrame:
+def _frame():
     """The rows of `TWO` as a table with names, categories and gaps."""
     kind = np.array(["red", "green", "blue"])[TWO.X[:, 2].astype(int)]
     label = np.where(TWO.y == 1, "good", "bad")
@@ -199,17 +193,17 @@ def _frame() -> pd.DataFrame:
     return pd.DataFrame({**columns, "kind": kind, "label": label, "fidelity": TWO.fidelity})
 
 
-def _new() -> pd.DataFrame:
+def _new():
     kind = np.array(["red", "green", "blue"])[QUERY[:, 2].astype(int)]
     columns = {"kind": kind, "flow": QUERY[:, 1], "heat": QUERY[:, 0]}
     return pd.DataFrame({"id": list("abcde"), **columns})
 
 
-def _columns(frame: pd.DataFrame) -> dict[str, list[Any]]:
+def _columns(frame):
     return {str(name): frame[name].tolist() for name in frame}
 
 
-def _table_model(missing: str = "error") -> dict[str, Any]:
+def _table_model(missing="error"):
     """Predictions of a table by a model that was saved and read again."""
     frame, new = _frame(), _new()
     if missing != "error":
@@ -223,7 +217,7 @@ def _table_model(missing: str = "error") -> dict[str, Any]:
     return {"top": _columns(read.predict(new)), "low": _columns(read.predict(new, fidelity="low"))}
 
 
-def _fit_files() -> dict[str, Any]:
+def _fit_files():
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "rows.csv")
         _frame().to_csv(file, index=False)
@@ -232,17 +226,17 @@ def _fit_files() -> dict[str, Any]:
     return _columns(model.predict(_new()))
 
 
-def _baseline(model: Any) -> dict[str, Any]:
+def _baseline(model):
     model.fit(THREE.X, THREE.y, fidelity=THREE.fidelity)
     return {"proba": model.predict_proba(QUERY)}
 
 
-def _evaluation() -> dict[str, Any]:
+def _evaluation():
     how = {"model": fixed(SMOOTH).classifier, "n_splits": 3, "n_bootstrap": 50, "random_state": 0}
     return settled(polyfid.evaluate(TWO.X, TWO.y, TWO.fidelity, **how).to_dict())
 
 
-def _answers() -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+def _answers():
     """Items, answers of four annotators of whom one skips some, and gold."""
     rng = np.random.RandomState(3)
     heat = rng.uniform(-1, 1, 24).round(3)
@@ -257,7 +251,7 @@ def _answers() -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
     return pd.DataFrame({"id": range(24), "heat": heat}), long, gold
 
 
-def _tasks() -> list[dict[str, Any]]:
+def _tasks():
     """An export of Label Studio with the same answers."""
     items, answers, gold = _answers()
     truth = gold.assign(worker="eve", ground_truth=True)
@@ -274,12 +268,12 @@ def _tasks() -> list[dict[str, Any]]:
     return list(tasks.values())
 
 
-def _crowd_rows(**how: Any) -> dict[str, Any]:
+def _crowd_rows(**how):
     rows = crowd.to_rows(*_answers(), **how)
     return {**_columns(rows), "levels": list(rows["fidelity"].cat.categories)}
 
 
-def _label_studio() -> dict[str, Any]:
+def _label_studio():
     export = labelstudio.read_export(_tasks(), features=["tempo"])
     proba = pd.DataFrame({"id": range(24), "p_hot": np.linspace(0.1, 0.9, 24)})
     proba["p_cold"] = 1.0 - proba["p_hot"]
@@ -296,19 +290,19 @@ def _label_studio() -> dict[str, Any]:
     }
 
 
-def _stack_levels() -> list[Any]:
+def _stack_levels():
     low, top = TWO.X[:3], TWO.X[3:5]
     return list(polyfid.stack_levels({"b": (low, TWO.y[:3]), "a": (top, TWO.y[3:5])}))
 
 
-def _cokriging() -> dict[str, Any]:
+def _cokriging():
     made = make_cokriging(6, 4, n_features=2, levels=3, n_test=2, random_state=5)
     names = ("data", "target", "fidelity", "latent", "rho", "test_data", "test_target")
     return {name: made[name] for name in names}
 
 
 #: Name: (how it is compared, what makes it).
-TABLES: dict[str, tuple[str, Callable[[], Any]]] = {
+TABLES = {
     "table model": ("exact", _table_model),
     "table model, medians": ("exact", lambda: _table_model("median")),
     "table model, indicators": ("exact", lambda: _table_model("indicator")),
@@ -366,15 +360,14 @@ _CALLS = """
 2 dance
 """
 #: Arguments: (exit code, table).
-COMMANDS: dict[str, tuple[int, str]] = {}
-for _call in _CALLS.strip().splitlines():
-    _code, _, _rest = _call.partition(" ")
-    _arguments, _, _table = _rest.partition(" > ")
-    COMMANDS[_arguments] = (int(_code), _table)
+COMMANDS = {
+    arguments: (int(code), table)
+    for code, arguments, table in re.findall(r"(?m)^(\d) (.*?)(?: > (.*))?$", _CALLS)
+}
 
 
 @contextlib.contextmanager
-def working_folder() -> Iterator[Path]:
+def working_folder():
     """A temporary folder with the files that `COMMANDS` and the report read."""
     frame, (items, answers, gold) = _frame(), _answers()
     rows, level = frame.drop(columns="kind"), frame["fidelity"]
@@ -397,7 +390,7 @@ def working_folder() -> Iterator[Path]:
         yield Path(folder)
 
 
-def run(arguments: str) -> tuple[int, Any]:
+def run(arguments):
     """Exit code and JSON of ``polyfid`` ``arguments`` ``--json``, in this process."""
     from polyfid.cli import main
 
@@ -423,7 +416,7 @@ VOLATILE = {"arrays", "sha256", "schema", "format", "versions"}
 SENTENCES = {"sentence", "notes", "warnings", "problems", "created_by"}
 
 
-def settled(value: Any, key: str = "") -> Any:
+def settled(value, key=""):
     """JSON of the command without what may change."""
     if key in SENTENCES:
         return bool(value)
@@ -436,34 +429,34 @@ def settled(value: Any, key: str = "") -> Any:
     return value
 
 
-def command(arguments: str) -> dict[str, Any]:
-    """One of `COMMANDS`, in a `working_folder` where those before it ran."""
-    code, said = run(arguments)
-    table = COMMANDS[arguments][1]
-    return {
-        "code": code,
-        "json": settled(said),
-        "table": _columns(pd.read_csv(table)) if table else None,
-    }
+def commands():
+    """What each of `COMMANDS` says and writes; later ones read what earlier ones wrote."""
+    made = {}
+    with working_folder():
+        for arguments, (_, table) in COMMANDS.items():
+            code, said = run(arguments)
+            written = _columns(pd.read_csv(table)) if table else None
+            made[arguments] = {"code": code, "json": settled(said), "table": written}
+    return made
 
 
 # ------------------------------------------------------------------ the report
 
 
-def _inside(tag: str, html: str) -> list[str]:
+def _inside(tag, html):
     return re.findall(rf"<(?:{tag})\b[^>]*>(.*?)</(?:{tag})>", html, re.DOTALL)
 
 
-def _texts(tag: str, html: str) -> list[str]:
-    bare = [unescape(re.sub(r"<[^>]+>", "", found)) for found in _inside(tag, html)]
+def _texts(tag, html):
+    bare = [unescape(re.sub(r"<[^>]+>", "", text)) for text in _inside(tag, html)]
     return [re.sub(r"\s+", " ", text).strip() for text in bare]
 
 
-def _numbers(text: str) -> list[float]:
+def _numbers(text):
     return [float(n) for n in re.findall(r"[+-]?\d+\.?\d*", text.replace("\N{MINUS SIGN}", "-"))]
 
 
-def _table(html: str) -> dict[str, Any]:
+def _table(html):
     rows = [_texts("t[hd]", row) for body in _inside("tbody", html) for row in _inside("tr", body)]
     return {
         "header": [text for head in _inside("thead", html) for text in _texts("th", head)],
@@ -472,7 +465,7 @@ def _table(html: str) -> dict[str, Any]:
     }
 
 
-def report() -> dict[str, Any]:
+def report():
     """What ``polyfid report`` shows of the tidy table."""
     with working_folder():
         code, said = run("report tidy.csv --kernel rbf --folds 3 --jobs 1 -o page.html")
@@ -497,22 +490,13 @@ def report() -> dict[str, Any]:
 # ----------------------------------------------------------------- the writing
 
 
-def plain(value: Any) -> Any:
-    """Values that JSON has; numbers to 12 digits."""
-    if isinstance(value, Mapping):
-        return {str(k): plain(v) for k, v in value.items()}
-    if isinstance(value, np.ndarray | np.generic):
-        return plain(value.tolist())
-    if isinstance(value, list | tuple):
-        return [plain(v) for v in value]
-    if isinstance(value, float):
-        return float(f"{value:.12g}") if np.isfinite(value) else None
-    return value
-
-
-def commands() -> dict[str, Any]:
-    with working_folder():
-        return {name: command(name) for name in COMMANDS}
+def plain(value):
+    """Values that JSON has; numbers to 12 digits, NaN as null."""
+    return json.loads(
+        json.dumps(value, default=lambda array: array.tolist()),
+        parse_float=lambda text: float(f"{float(text):.12g}"),
+        parse_constant=lambda _: None,
+    )
 
 
 FILES = {
@@ -523,11 +507,11 @@ FILES = {
 }
 
 
-def main() -> None:
+def main():
     for name in sys.argv[1:] or FILES:
         text = json.dumps(plain(FILES[name]()), indent=1)
         for lists in (r"\[[^\[\]{}]*\]", r"\[(\s*\[[^\[\]{}]*\],?)*\s*\]"):  # in a line each
-            text = re.sub(lists, lambda found: re.sub(r"\s+", " ", found[0]), text)
+            text = re.sub(lists, lambda match: re.sub(r"\s+", " ", match[0]), text)
         (HERE / f"{name}.json").write_text(text + "\n")
         print(f"{HERE / name}.json, {len(text):,} characters")
 
