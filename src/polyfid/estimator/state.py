@@ -30,12 +30,6 @@ class ClassifierState:
 
 def state_of(estimator: Any, model: FittedModel) -> ClassifierState:
     """All that a file has to hold of an estimator with this model."""
-    cls = type(estimator)
-    if f"{cls.__module__}.{cls.__name__}" != "polyfid.estimator.classifier.MultiFidelityClassifier":
-        raise TypeError(
-            f"a model file holds a MultiFidelityClassifier, and {cls.__name__} may be "
-            "more than that; use joblib.dump"
-        )
     parameters = estimator.get_params(deep=False)
     if not _keeps_random_state(estimator):
         parameters["random_state"] = None
@@ -52,19 +46,16 @@ def about(estimator: Any, model: FittedModel) -> dict[str, Any]:
     def by_class(values: list[Any]) -> Any:
         return values[0] if model.is_binary else dict(zip(classes, values, strict=True))
 
+    rows = [dict(zip(classes, row, strict=True)) for row in info.counts.tolist()]
+    thetas = [dict(zip(f.theta_names, f.theta, strict=True)) for f in fits]
     header = {
         "levels": info.levels,
         "classes": classes,
         "n_features": info.n_features,
         "features": info.feature_names,
-        "rows": {
-            level: dict(zip(classes, row, strict=True))
-            for level, row in zip(info.levels, info.counts.tolist(), strict=True)
-        },
+        "rows": dict(zip(info.levels, rows, strict=True)),
         "structures": by_class([{m.name: m.weight for m in x.members} for x in model.mixtures]),
-        "hyper_parameters": by_class(
-            [dict(zip(f.theta_names, f.theta, strict=True)) for f in fits]
-        ),
+        "hyper_parameters": by_class(thetas),
         "log_marginal_likelihood": by_class([f.log_evidence for f in fits]),
     }
     if not _keeps_random_state(estimator):
@@ -89,57 +80,48 @@ def restore(cls: type[Estimator], state: Any) -> tuple[Estimator, FittedModel]:
     return estimator, FittedModel(state.info, options, state.mixtures)
 
 
+def _demand(holds: Any, what: str) -> None:
+    if not holds:
+        raise ValueError(f"it lacks {what}")
+
+
 def _check_info(info: FitInfo, n_models: int) -> None:
-    """Raise ValueError or TypeError where numbers and names of rows contradict each other."""
+    """Raise ValueError where numbers and names of rows contradict each other."""
     n_levels, n_classes, n_features = len(info.levels), len(info.classes), info.n_features
-    if not 1 <= n_levels <= MAX_LEVELS or not 1 <= n_features <= MAX_FEATURES:
-        raise ValueError(f"it has {n_levels} levels and {n_features} features")
-    if info.classes.ndim != 1 or n_classes < 2:
-        raise ValueError("there are fewer than two classes")
-    if len(set(info.levels)) < n_levels or len(set(info.classes.tolist())) < n_classes:
-        raise ValueError("two levels or two classes have the same name")
-    if info.counts.shape != (n_levels, n_classes):
-        raise ValueError(f"counts have shape {info.counts.shape}, not {(n_levels, n_classes)}")
-    if n_models != (1 if n_classes == 2 else n_classes):
-        raise ValueError(f"{n_classes} classes cannot have {n_models} models")
+    _demand(1 <= n_levels <= MAX_LEVELS, "a possible number of levels")
+    _demand(1 <= n_features <= MAX_FEATURES, "a possible number of features")
+    _demand(info.classes.ndim == 1 and n_classes >= 2, "two classes")
+    _demand(len(set(info.levels)) == n_levels, "a name of its own for each level")
+    _demand(len(set(info.classes.tolist())) == n_classes, "a name of its own for each class")
+    _demand(info.counts.shape == (n_levels, n_classes), "a count for each level and class")
+    _demand(n_models == (1 if n_classes == 2 else n_classes), "a model for each class")
     names = info.feature_names
-    if names is not None and names.shape != (n_features,):
-        raise ValueError(f"{n_features} features have names of shape {names.shape}")
-    if names is not None and not all(isinstance(name, str) for name in names):
-        raise TypeError("names of features must be strings")
+    if names is not None:
+        right = names.shape == (n_features,) and all(isinstance(name, str) for name in names)
+        _demand(right, "a name for each feature")
 
 
 def _check_mixture(mixture: Mixture, n_features: int, n_levels: int) -> None:
-    if not mixture.members:
-        raise ValueError("a mixture has no members")
+    _demand(mixture.members, "members of a mixture")
     for member in mixture.members:
         _check_member(member, n_levels)
     # Any other inconsistency shows in the prediction of any row, such as one of zeros.
     x, top = np.zeros((1, n_features)), np.array([n_levels - 1], dtype=np.intp)
     with np.errstate(all="ignore"):
         moments = mixture.mean_and_variance(x, top)
-    if any(moment.shape != (1,) for moment in moments):
-        raise ValueError("the prediction of one row has another shape")
+    _demand(all(moment.shape == (1,) for moment in moments), "a prediction for each row")
 
 
 def _check_member(member: Member, n_levels: int) -> None:
-    fit, posterior = member.fit, member.fit.posterior
-    points, prior = posterior.points, fit.prior
-    n = len(points.x)
+    fit, prior, points = member.fit, member.fit.prior, member.fit.posterior.points
+    n, level = len(points.x), points.level
     # The number of kernels first: the prior makes a matrix of as many rows and columns.
-    if len(prior.kernels) > MAX_LEVELS or prior.n_levels != n_levels:
-        raise ValueError(f"a prior does not have {n_levels} levels")
-    if points.x.ndim != 2 or n == 0:
-        raise ValueError("a posterior has no training points")
-    posterior.check(fit.likelihood)
-    level = points.level
-    if level.shape != (n,):
-        raise ValueError(f"levels have shape {level.shape}, and there are {n} points")
-    if level[0] < 0 or level[-1] >= n_levels or (np.diff(level) < 0).any():
-        raise ValueError("the levels of the points are not in order")
-    if fit.scheme not in SCHEMES:
-        raise ValueError(f"{fit.scheme!r} is not an inference scheme")
-    if len(fit.theta_names) != len(fit.theta):
-        raise ValueError(f"{len(fit.theta)} hyper-parameters have {len(fit.theta_names)} names")
-    if fit.optimum is not None and not fit.optimum.climbs:
-        raise ValueError("an optimum has no climb")
+    _demand(len(prior.kernels) <= MAX_LEVELS, "a possible number of kernels")
+    _demand(prior.n_levels == n_levels, "a prior of all levels")
+    _demand(points.x.ndim == 2 and n > 0, "training points")
+    fit.posterior.check(fit.likelihood)
+    _demand(level.shape == (n,) and (np.diff(level) >= 0).all(), "points in order of level")
+    _demand(level[0] >= 0 and level[-1] < n_levels, "levels of all points")
+    _demand(fit.scheme in SCHEMES, "an inference scheme")
+    _demand(len(fit.theta_names) == len(fit.theta), "a name for each hyper-parameter")
+    _demand(fit.optimum is None or fit.optimum.climbs, "the climb of an optimum")

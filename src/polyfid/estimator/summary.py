@@ -23,29 +23,10 @@ _INFERENCE = {"laplace": "Laplace", "ep": "expectation propagation", "variationa
 
 @dataclass(frozen=True)
 class LearntStructure:
-    """A structure among those that were averaged.
+    """A structure among those that were averaged, with its share ``weight`` in the average.
 
-    Attributes
-    ----------
-    name : str
-        In words.
-    weight : float
-        Its share in the average.
-    log_evidence : float
-        With hyper-parameters integrated out (NaN for a structure that was given).
-    log_marginal_likelihood : float
-        At the tuned hyper-parameters.
-    rho : tuple of float
-    kernels : tuple of kernels
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from polyfid import MultiFidelityClassifier
-    >>> X = np.linspace(-1, 1, 12)[:, None]
-    >>> model = MultiFidelityClassifier().fit(X, X[:, 0] > 0)
-    >>> round(sum(s.weight for s in model.structures_), 6)
-    1.0
+    ``log_evidence`` has the hyper-parameters integrated out (NaN for a structure that was given),
+    ``log_marginal_likelihood`` is that of the tuned ones.
     """
 
     name: str
@@ -58,44 +39,21 @@ class LearntStructure:
     @classmethod
     def of(cls, mixture: Mixture) -> list[LearntStructure]:
         """Those of a mixture, heaviest first."""
-        return [
-            cls(
-                m.name,
-                m.weight,
-                m.log_evidence,
-                m.fit.log_evidence,
-                tuple(getattr(m.fit.prior, "rho", ())),
-                m.fit.prior.kernels,
-            )
-            for m in mixture.members
-        ]
+        structures = []
+        for m in mixture.members:
+            prior = m.fit.prior
+            evidence = m.log_evidence, m.fit.log_evidence
+            rho = tuple(getattr(prior, "rho", ()))
+            structures.append(cls(m.name, m.weight, *evidence, rho, prior.kernels))
+        return structures
 
 
 @dataclass(frozen=True)
 class FitReport:
     """What happened in a fit; ``print`` it, or let a notebook show it.
 
-    Attributes
-    ----------
-    counts : array of shape (n_levels, n_classes)
-        Rows of each level and class.
-    converged : bool
-        Inference and tuning both did, of all structures that were averaged.
-    problems : tuple of str
-        What did not converge, with figures.
-    notes : tuple of str
-        What was unusual about the data or the fit.
-    lines : tuple of (str, str)
-        What is printed: a heading and its text.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from polyfid import MultiFidelityClassifier
-    >>> X = np.linspace(-1, 1, 12)[:, None]
-    >>> model = MultiFidelityClassifier().fit(X, X[:, 0] > 0)
-    >>> model.report_.converged
-    True
+    ``counts`` (n_levels, n_classes) are rows; ``problems`` say what did not converge, of any
+    structure that was averaged; ``notes`` say what was unusual; ``lines`` are headings and texts.
     """
 
     counts: NDArray[np.intp]
@@ -143,8 +101,7 @@ class FitReport:
         )
         return f"<table class='polyfid-report'>{rows}</table>"
 
-    def _repr_html_(self) -> str:
-        return self.to_html()
+    _repr_html_ = to_html
 
 
 def _levels(counts: NDArray[np.intp], levels: Levels, classes: NDArray[Any]) -> str:
@@ -162,10 +119,10 @@ def _structures(mixture: Mixture) -> list[tuple[str, str]]:
     best = mixture.best
     if best.name == GIVEN:
         return []
-    words = "\n".join(f"{m.weight:4.0%}  {m.name}" for m in mixture.members)
-    if best.fit.sparse is not None:
-        return [("structures", words + "\n(with inducing points only the leading one is kept)")]
-    return [("structures", words + "\n(what follows is of the first)")]
+    shares = [f"{m.weight:4.0%}  {m.name}" for m in mixture.members]
+    sparse = "(with inducing points only the leading one is kept)"
+    remark = "(what follows is of the first)" if best.fit.sparse is None else sparse
+    return [("structures", "\n".join([*shares, remark]))]
 
 
 def _describe(
@@ -185,27 +142,23 @@ def _describe(
             for t, r in enumerate(rho)
         ]
         lines.append(("rho", "\n".join(steps)))
-    words = [
-        f"{name}: {kernel.describe(feature_names)}"
-        for name, kernel in zip(_processes(prior, levels), prior.kernels, strict=True)
-    ]
-    if len(levels) == len(words) == 1:
-        lines.append(("kernel", prior.kernels[0].describe(feature_names)))
+    kernels = [kernel.describe(feature_names) for kernel in prior.kernels]
+    if len(levels) == len(kernels) == 1:
+        lines.append(("kernel", kernels[0]))
     else:
-        lines.append(("kernels", "\n".join(words)))
+        processes = zip(_processes(prior, levels), kernels, strict=True)
+        lines.append(("kernels", "\n".join(f"{name}: {kernel}" for name, kernel in processes)))
     if isinstance(fit.likelihood, NoisyLogit):
         lines.append(("label noise", _noise(fit.likelihood, levels)))
     lines.append(("evidence", f"log marginal likelihood {fit.log_evidence:.4f}"))
     if fit.optimum is None:
-        lines.append(("tuning", "none: hyper-parameters as given"))
-    else:
-        words_ = str(fit.optimum)
-        if fit.tuned_on < fit.posterior.n_rows:
-            words_ += f"; on {fit.tuned_on} of {fit.posterior.n_rows} rows"
-        if fit.optimum.at_bounds:
-            words_ += f"\nat a bound: {', '.join(fit.optimum.at_bounds)}"
-        lines.append(("tuning", words_))
-    return lines
+        return [*lines, ("tuning", "none: hyper-parameters as given")]
+    tuning = str(fit.optimum)
+    if fit.tuned_on < fit.posterior.n_rows:
+        tuning += f"; on {fit.tuned_on} of {fit.posterior.n_rows} rows"
+    if fit.optimum.at_bounds:
+        tuning += f"\nat a bound: {', '.join(fit.optimum.at_bounds)}"
+    return [*lines, ("tuning", tuning)]
 
 
 def _processes(prior: Prior, levels: Levels) -> list[str]:
