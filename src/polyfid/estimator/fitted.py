@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from polyfid.arrays import Array, Indices, settled
 from polyfid.estimator.constraints import read_numbers, read_whole
-from polyfid.estimator.inputs import FitInfo, as_table, read_features, read_levels
+from polyfid.estimator.inputs import FidelityColumn, FitInfo, as_table, read_features, read_levels
 from polyfid.estimator.levels import encode_levels
 from polyfid.estimator.summary import FitReport, LearntStructure
 from polyfid.learning.fit import fit_exact, fit_sparse
@@ -147,6 +147,10 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
     def _fits(self) -> list[BinaryFit]:
         return self._fitted.fits
 
+    @property
+    def _fidelity_column(self) -> FidelityColumn | None:
+        return self._fitted.info.column
+
     def _publish(self, model: FittedModel) -> None:
         """Set the fitted attributes."""
         info, fits = model.info, model.fits
@@ -175,10 +179,9 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
 
     def _new_rows(self, X: Any, fidelity: Any) -> tuple[Array, Indices, Indices]:
         """Features and levels of new rows sorted by level, and where each input row went."""
-        column = self._fitted.info.column
-        if column is not None:
-            X, own = column.split_if_there(as_table(X), self.n_features_in_)
-            fidelity = own if fidelity is None else fidelity
+        if self._fidelity_column is not None:
+            X, column = self._fidelity_column.split_if_there(as_table(X), self.n_features_in_)
+            fidelity = column if fidelity is None else fidelity
         x = read_features(self, X, reset=False)
         if fidelity is not None and np.ndim(fidelity) == 0:
             level = np.repeat(encode_levels([fidelity], self.levels_), len(x))
