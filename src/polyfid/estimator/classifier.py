@@ -16,9 +16,9 @@ from sklearn.utils.metadata_routing import UNUSED
 from polyfid import model_files
 from polyfid.estimator.blocks import Blocks, given_levels, make_surveyor
 from polyfid.estimator.constraints import read_options
-from polyfid.estimator.fitted import FitRun, FittedModel, LatentClassifier
+from polyfid.estimator.fitted import FitRun, LatentClassifier
 from polyfid.estimator.inputs import Columns, FitInfo, read_rows
-from polyfid.estimator.state import ClassifierState, about, restore, state_of
+from polyfid.estimator.summary import ClassifierState, FittedModel, about, restore, state_of
 from polyfid.kernels import RBF, Constant, Kernel
 from polyfid.learning.progress import Callback
 from polyfid.rows.source import InBlocks, Source

@@ -1,4 +1,4 @@
-"""A fit as it runs, its result as one value, and the predictions that are made from it."""
+"""A fit as it runs, and the predictions that are made from its result."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from polyfid.arrays import Array, Indices, settled
 from polyfid.estimator.constraints import read_numbers, read_whole
 from polyfid.estimator.inputs import FidelityColumn, FitInfo, as_table, read_features, read_levels
 from polyfid.estimator.levels import encode_levels
-from polyfid.estimator.summary import FitReport, LearntStructure
+from polyfid.estimator.summary import FitReport, FittedModel, LearntStructure
 from polyfid.learning.fit import fit_exact, fit_sparse
 from polyfid.learning.fit_options import Options
 from polyfid.learning.mixture import BinaryFit, Mixture
@@ -24,24 +24,6 @@ from polyfid.learning.plan import N_TUNING_SPARSE, Plan, make_plan
 from polyfid.learning.progress import Callback, Progress
 from polyfid.rows import Rows
 from polyfid.rows.source import InMemory, Source
-
-
-@dataclass(frozen=True)
-class FittedModel:
-    """The models of all classes: one for two classes, else one per class against the rest."""
-
-    info: FitInfo
-    options: Options
-    mixtures: tuple[Mixture, ...]
-
-    @property
-    def fits(self) -> list[BinaryFit]:
-        """The heaviest model of each class."""
-        return [m.best.fit for m in self.mixtures]
-
-    @property
-    def is_binary(self) -> bool:
-        return len(self.mixtures) == 1
 
 
 @dataclass
@@ -156,10 +138,9 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
         info, fits = model.info, model.fits
         self._model = model
         self.n_features_in_ = info.n_features
+        self.__dict__.pop("feature_names_in_", None)
         if info.feature_names is not None:
             self.feature_names_in_ = info.feature_names
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
         self.classes_, self.levels_, self.annotators_ = info.classes, info.levels, info.annotators
         self.rho_ = self._by_class([np.array(getattr(f.prior, "rho", ()), float) for f in fits])
         self.kernels_ = self._by_class([list(f.prior.kernels) for f in fits])

@@ -70,7 +70,7 @@ CLASSES = {
     # the estimator and tables
     "FidelityColumn": "polyfid.estimator.inputs:FidelityColumn",
     "FitInfo": "polyfid.estimator.inputs:FitInfo",
-    "ClassifierState": "polyfid.estimator.state:ClassifierState",
+    "ClassifierState": "polyfid.estimator.summary:ClassifierState",
     "Column": "polyfid.tables.column:ColumnEncoding",
     "Roles": "polyfid.tables.labelled:Roles",
 }
