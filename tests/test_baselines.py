@@ -10,9 +10,8 @@ import sklearn
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.compose import ColumnTransformer
-from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
-from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cross_validate
+from sklearn.model_selection import GridSearchCV, KFold, cross_validate
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -25,7 +24,8 @@ from tolerances import IDENTITY
 from polyfid import Pooled, Stacked, TrustedOnly, stack_levels
 
 ALL = [TrustedOnly, Pooled, Stacked]
-ESTIMATORS = [LogisticRegression(), GaussianNB(), DecisionTreeClassifier(random_state=0)]
+SEARCH = GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]})  # passes weights on
+ESTIMATORS = [LogisticRegression(), DecisionTreeClassifier(random_state=0), SEARCH]
 NEW = np.random.default_rng(5).normal(size=(30, 2))
 
 each = pytest.mark.parametrize("baseline", ALL)
@@ -70,7 +70,7 @@ def test_trusted_only_and_pooled_by_hand(estimator):
         model = baseline(estimator).fit(X, y, fidelity=level)
         assert_same(model, clone(estimator).fit(X[rows], y[rows]))
         model = baseline(estimator).fit(X, y, fidelity=level, sample_weight=weight)
-        assert_same(model, clone(estimator).fit(X[rows], y[rows], weight[rows]))
+        assert_same(model, clone(estimator).fit(X[rows], y[rows], sample_weight=weight[rows]))
 
 
 @each_estimator
@@ -92,9 +92,8 @@ def test_stacked_chain_by_hand(estimator, cv, n_classes):
 
 def test_a_level_without_rows_is_left_out_of_the_chain():
     X, y, level = draw()
-    names = np.array(["crowd", "expert"])[level]
-    short = Stacked(levels=["crowd", "expert"]).fit(X, y, fidelity=names)
-    long = Stacked(levels=["crowd", "student", "expert"]).fit(X, y, fidelity=names)
+    short = Stacked().fit(X, y, fidelity=level)
+    long = Stacked(levels=[0, 0.5, 1]).fit(X, y, fidelity=level)
     assert len(long.lower_estimators_) == 1
     assert_same(short, long)
 
@@ -172,23 +171,10 @@ def test_names_of_levels_that_do_not_sort_by_trust(baseline):
     names = np.array(["simulation", "laboratory", "field"])  # alphabetical order is the reverse
     expected = baseline().fit(X, y, fidelity=level)
     _, _, remembered = stack_levels({name: (np.zeros((1, 1)), [0]) for name in names})
-    ordered = pd.Series(pd.Categorical(names[level], names, ordered=True))
-    for parameters, fidelity in [
-        ({"levels": list(names)}, list(names[level])),
-        ({}, remembered[level]),
-        ({}, ordered),
-        ({}, pl.Series(names[level], dtype=pl.Enum(names))),
-    ]:
-        model = baseline(**parameters).fit(X, y, fidelity=fidelity)
+    for levels, fidelity in [(list(names), list(names[level])), (None, remembered[level])]:
+        model = baseline(levels=levels).fit(X, y, fidelity=fidelity)
         assert model.levels_ == tuple(names)
         assert_same(model, expected)
-    # The order survives the folds of scikit-learn.
-    for fidelity in (remembered[level], ordered):
-        scores, same = (
-            cross_val_predict(baseline(), X, y, params={"fidelity": f}, method="predict_proba")
-            for f in (fidelity, level)
-        )
-        np.testing.assert_array_equal(scores, same)
 
 
 def named(library):
@@ -286,7 +272,6 @@ def test_one_class_at_the_top_is_a_constant(baseline, only):
     X, y, level = draw()
     y = np.array(["no", "yes"])[np.where(level == 1, only, y)]
     model = baseline(LogisticRegression()).fit(X, y, fidelity=level)
-    assert model.classes_.tolist() == ["no", "yes"]
     assert set(model.predict(NEW)) == {["no", "yes"][only]}
     np.testing.assert_array_equal(model.predict_proba(NEW), np.eye(2)[[only] * len(NEW)])
     np.testing.assert_array_equal(model.decision_function(NEW), [2 * only - 1] * len(NEW))
@@ -323,45 +308,26 @@ def test_weights_count_as_copies_in_the_default_pipeline(baseline):
 
 
 @each
-def test_weights_with_routing_and_in_cross_validation(baseline):
+def test_weights_with_routing(baseline):
     X, y, level = draw()
-    weight = weights(len(y))
-    plain = baseline().fit(X, y, fidelity=level, sample_weight=weight)
+    params = {"fidelity": level, "sample_weight": weights(len(y))}
+    plain = baseline().fit(X, y, **params)
     with sklearn.config_context(enable_metadata_routing=True):
-        assert_same(baseline().fit(X, y, fidelity=level, sample_weight=weight), plain)
-        params = {"fidelity": level, "sample_weight": weight}
+        assert_same(baseline().fit(X, y, **params), plain)
         model = make_pipeline("passthrough", baseline().set_score_request(sample_weight=True))
-        run = cross_validate(model, X, y, cv=KFold(3), params=params, error_score="raise")
-    for (train, test), score in zip(KFold(3).split(X), run["test_score"], strict=True):
-        hand = baseline().fit(X[train], y[train], level[train], weight[train])
-        assert score == hand.score(X[test], y[test], weight[test])
+        assert_same(model.fit(X, y, **params), plain)
+        score = model.score(X, y, sample_weight=params["sample_weight"])
+    assert score == plain.score(X, y, params["sample_weight"])
 
 
-def test_weights_through_a_search():
-    X, y, level = draw([60, 60])
-    weight, trusted = weights(len(y)), level == 1
-    search = GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]})
-    model = TrustedOnly(search).fit(X, y, fidelity=level, sample_weight=weight)
-    assert_same(model, clone(search).fit(X[trusted], y[trusted], sample_weight=weight[trusted]))
-
-
-@pytest.mark.parametrize("steps", [[], [StandardScaler()]])
-def test_weights_the_estimator_does_not_take(steps):
+@pytest.mark.parametrize("wrap", [lambda e: e, lambda e: make_pipeline(StandardScaler(), e)])
+def test_weights_the_estimator_does_not_take(wrap):
     X, y, level = draw()
-    estimator = make_pipeline(*steps, KNeighborsClassifier()) if steps else KNeighborsClassifier()
     with pytest.raises(ValueError, match="the fit of KNeighborsClassifier does not take it"):
-        Pooled(estimator).fit(X, y, fidelity=level, sample_weight=np.ones(len(y)))
+        Pooled(wrap(KNeighborsClassifier())).fit(X, y, level, np.ones(len(y)))
 
 
 # In scikit-learn's tools
-
-
-def by_hand(baseline, X, y, level, cv):
-    scores = []
-    for train, test in cv.split(X):
-        model = baseline().fit(X[train], y[train], fidelity=level[train])
-        scores.append(model.score(X[test], y[test]))
-    return scores
 
 
 @each
@@ -369,18 +335,17 @@ def by_hand(baseline, X, y, level, cv):
 def test_cross_validation(baseline, routed):
     X, y, level = draw([60, 40])
     cv, step = KFold(4), baseline.__name__.lower()
+    by_hand = [
+        baseline().fit(X[train], y[train], level[train]).score(X[test], y[test])
+        for train, test in cv.split(X)
+    ]
     piped = make_pipeline("passthrough", baseline())
-    grid = {"estimator__C": [0.01, 1.0]}
-    search = GridSearchCV(baseline(LogisticRegression()), grid, cv=cv)
     with sklearn.config_context(enable_metadata_routing=routed):
         deeper = [make_pipeline("passthrough", piped)] if routed else []
         for model in [baseline(), piped, *deeper]:
             name = "fidelity" if routed or model is not piped else f"{step}__fidelity"
             run = cross_validate(model, X, y, cv=cv, params={name: level}, error_score="raise")
-            np.testing.assert_array_equal(run["test_score"], by_hand(baseline, X, y, level, cv))
-        search.fit(X, y, fidelity=level)
-    best = baseline(LogisticRegression(C=search.best_params_["estimator__C"]))
-    assert_same(search, best.fit(X, y, fidelity=level))
+            np.testing.assert_array_equal(run["test_score"], by_hand)
 
 
 # Errors
@@ -390,11 +355,7 @@ def test_cross_validation(baseline, routed):
 @pytest.mark.parametrize(
     ("parameters", "arguments", "message"),
     [
-        (
-            {"levels": list("abc")},
-            {"fidelity": list("aabb")},
-            r"no row at the top level 'c'.*'b': 2.*pass levels=",
-        ),
+        ({"levels": list("abc")}, {"fidelity": list("aabb")}, r"no row at the.*'b': 2.*levels="),
         ({"fidelity_feature": "source"}, {}, r"fidelity_feature must be a column.*'source'"),
         ({"fidelity_feature": 1}, {"fidelity": [0, 0, 1, 1]}, r"use one of the two"),
         ({}, {"X": np.zeros((0, 2)), "y": []}, r"no row at the top level 0"),
@@ -406,18 +367,16 @@ def test_what_the_errors_say(baseline, parameters, arguments, message):
     arguments = {"X": X, "y": [0, 1, 0, 1]} | arguments
     with pytest.raises(ValueError, match=message):
         baseline(**parameters).fit(**arguments)
-    with pytest.raises(NotFittedError):
-        baseline().predict(NEW)
 
 
-@pytest.mark.parametrize("cv", [1, True, 2.0, KFold()])
-def test_stacked_wants_a_number_of_folds(cv):
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"cv": 1}, r"cv must be a whole number from 2 \(folds\), or None"),
+        ({"estimator": LinearSVC()}, r"predict_proba.*LinearSVC.*CalibratedClassifierCV"),
+    ],
+)
+def test_what_stacked_cannot_do(parameters, message):
     X, y, level = draw()
-    with pytest.raises(ValueError, match="cv must be a number of folds from 2, or None"):
-        Stacked(cv=cv).fit(X, y, fidelity=level)
-
-
-def test_stacked_wants_probabilities():
-    X, y, level = draw()
-    with pytest.raises(ValueError, match=r"predict_proba.*LinearSVC.*CalibratedClassifierCV"):
-        Stacked(LinearSVC()).fit(X, y, fidelity=level)
+    with pytest.raises(ValueError, match=message):
+        Stacked(**parameters).fit(X, y, fidelity=level)

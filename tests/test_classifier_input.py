@@ -8,7 +8,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from made_rows import draw, truth
-from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import log_loss
 
@@ -45,38 +44,22 @@ def put(value, row=3, column=1):
             r"X contains NaN, in column\(s\) size",
         ),
         ({"X": X[:0], "y": Y[:0]}, r"X has no rows"),
-        ({"X": X[:, :0]}, r"0 feature\(s\)"),
         ({"X": X[:, 0]}, r"X must have two dimensions.*Reshape"),
-        ({"X": X[None]}, r"X must have two dimensions"),
-        ({"X": None}, r"X must have two dimensions"),
         ({"X": X + 1j}, r"Complex data not supported: X must hold real numbers"),
         ({"X": np.array([["a", "b"]] * 20)}, r"X has columns that are not numeric: 0, 1.*OneHot"),
         (
             {"X": pd.DataFrame({"u": X[:, 0], "v": ["x"] * 20})},
             r"X has columns that are not numeric: v \(.*\).*OneHotEncoder.*Categorical",
         ),
-        ({"y": None}, r"y to be passed"),
         ({"y": Y[:5]}, r"y has 5 entries and X has 20 rows"),
-        ({"y": X[:, 0]}, r"Unknown label type: continuous"),
-        ({"y": X > 0}, r"y should be a 1d array"),
         ({"y": np.where(Y, np.nan, 0)}, r"y contains NaN"),
         ({"y": [None, "a"] * 10}, r"y has missing values; give every row a class"),
-        ({"y": pd.Series(["a", None] * 10, dtype="string")}, r"y has missing values"),
         ({"y": np.zeros(20)}, r"y holds one class only, 0\.0,.*two classes"),
-        ({"y": ["a"] * 20}, r"y holds one class only, 'a',.*two classes"),
         ({"sample_weight": Y}, r"one class only"),
         ({"fidelity": LEVEL[:5]}, r"fidelity has 5 entries and X has 20 rows"),
         ({"fidelity": "web"}, r"fidelity must be one-dimensional"),
-        ({"fidelity": 1}, r"fidelity must be one-dimensional"),
-        ({"fidelity": np.where(LEVEL, np.nan, 0)}, r"fidelity has missing.*give every row one"),
-        ({"fidelity": ["a", None] * 10}, r"fidelity has missing"),
         ({"fidelity": ["a", 1] * 10}, r"fidelity mixes.*cannot be ordered; use one type"),
-        ({"fidelity": LEVEL * 1j}, r"fidelity.*cannot be ordered"),
-        ({"sample_weight": np.ones(3)}, r"sample_weight has 3 entries and X has 20 rows"),
         ({"sample_weight": -np.ones(20)}, r"sample_weight must not be negative.*row 0; 0 leaves"),
-        ({"sample_weight": np.full(20, np.nan)}, r"sample_weight has missing"),
-        ({"sample_weight": np.zeros(20)}, r"sample_weight is zero in all rows"),
-        ({"sample_weight": ["a"] * 20}, r"sample_weight must be numbers"),
     ],
 )
 def test_bad_arguments(arguments, message):
@@ -89,69 +72,37 @@ def test_bad_arguments(arguments, message):
     ("parameters", "message"),
     [
         ({"kernel": "rbf"}, r"""kernel must be "auto", a kernel or a list.*got 'rbf'"""),
-        ({"kernel": None}, r"kernel must be.*None"),
-        ({"kernel": RBF}, r"kernel must be"),
         ({"kernel": [RBF(), "rbf"]}, r"kernel must be.*'rbf'"),
         ({"kernel": [RBF()]}, r"kernel is a list of 1, but there are 2 levels \[0, 1\]; give"),
-        ({"kernel": [RBF()] * 3}, r"kernel is a list of 3, but there are 2 levels"),
-        ({"kernel": []}, r"kernel is a list of 0"),
         ({"kernel": [], "coupling": "coregional"}, r"kernel is a list of 0"),
         ({"kernel": RBF([1, 2, 3])}, r"3 length-scales for 2 features"),
         ({"kernel": RBF(columns=[5])}, r"column 5, but there are 2 features"),
         ({"rho": "high"}, r"rho must be one number.*got 'high'"),
-        ({"rho": None}, r"rho must be one number"),
-        ({"rho": np.nan}, r"rho must be one number"),
         ({"rho": [1.0, 2.0]}, r"rho must be one number, or one per step between levels, 1 for 2"),
-        ({"rho_bounds": None}, r"rho_bounds must be \(low, high\)"),
-        ({"rho_bounds": (1,)}, r"rho_bounds must be"),
         ({"rho_bounds": (1, -1)}, r"rho_bounds must be \(low, high\) with low <= high"),
         ({"levels": ["a", "b"]}, r"fidelity has unknown level\(s\) \[0, 1\]; the levels are"),
         ({"levels": [0, 0]}, r"levels must be distinct names in a list"),
-        ({"levels": "ab"}, r"levels must be distinct names in a list"),
-        (
-            {"inference": "mcmc"},
-            r"inference must be one of \['auto', 'laplace', 'ep', 'variational'\]",
-        ),
+        ({"inference": "mcmc"}, r"inference must be one of \['auto', 'laplace', 'ep', 'variat"),
         ({"prior": "strong"}, r"prior must be one of \['weak', None\], got 'strong'"),
-        ({"optimizer": "adam"}, r"optimizer must be one of \['lbfgs', None\]"),
-        ({"coupling": "loose"}, r"coupling must be one of"),
         ({"n_inducing": 0}, r"n_inducing must be \"auto\", None, a whole number from 1"),
         ({"standardize": "no"}, r"standardize must be one of \[True, False\]"),
         ({"n_restarts": -1}, r"n_restarts must be a whole number from 0"),
-        ({"n_restarts": 1.5}, r"n_restarts must be a whole number"),
         ({"max_iter": 0}, r"max_iter must be a whole number from 1"),
-        ({"max_iter": None}, r"max_iter must be a whole number"),
         ({"n_tuning": 0}, r"n_tuning must be a whole number from 1"),
         ({"tol": -1.0}, r"tol must be"),
-        ({"tol": "small"}, r"tol must be"),
         ({"random_state": "a"}, r"seed"),
         ({"n_jobs": 0}, r"n_jobs"),
-        (
-            {"label_noise": "fidelity", "inference": "laplace"},
-            r"label_noise.*Laplace.*inference=\"ep\"",
-        ),
+        ({"label_noise": "fidelity", "inference": "laplace"}, r"Laplace.*inference=\"ep\""),
         ({"label_noise": "who", "inference": "ep"}, r"label_noise must be one of"),
         ({"label_noise": "annotator", "inference": "ep"}, r"pass fit\(\.\.\., annotator="),
         ({"label_noise": [0.1], "inference": "ep"}, r"label_noise must be one flip rate per level"),
         ({"label_noise": [0.1, 0.6], "inference": "ep"}, r"each from 0 to below 0\.5: 2 numbers"),
-        ({"label_noise": ["a", "b"], "inference": "ep"}, r"label_noise must be"),
         ({"fidelity_feature": 0}, r"fidelity was passed although fidelity_feature=0.*one of the"),
     ],
 )
 def test_bad_parameters(parameters, message):
     with pytest.raises(ValueError, match=message):
         MultiFidelityClassifier(**parameters).fit(X, Y, LEVEL)
-
-
-@pytest.mark.parametrize("column", [9, "source"])
-def test_a_fidelity_feature_that_is_not_there(column):
-    with pytest.raises(ValueError, match=r"fidelity_feature must be a column of X.*2 columns"):
-        MultiFidelityClassifier(fidelity_feature=column).fit(X, Y)
-
-
-def test_sparse_input():
-    with pytest.raises(TypeError, match=r"Sparse.*toarray"):
-        MultiFidelityClassifier().fit(sparse.csr_array(X), Y)
 
 
 def test_annotators_that_do_not_fit():
@@ -178,15 +129,9 @@ def model():
         ({"X": X[:, :1]}, r"X has 1 features, but.*expecting 2"),
         ({"X": X[:0]}, r"X has no rows"),
         ({"X": X[0]}, r"X must have two dimensions.*Reshape"),
-        ({"X": [["a", "b"]]}, r"X has columns that are not numeric"),
-        (
-            {"fidelity": "c"},
-            r"fidelity has unknown level\(s\) \['c'\]; the levels are \['a', 'b'\]",
-        ),
-        ({"fidelity": 0}, r"fidelity has unknown level\(s\) \[0\]"),
+        ({"fidelity": "c"}, r"fidelity has unknown level\(s\) \['c'\]; the levels are \['a', 'b'"),
         ({"fidelity": ["a", "c"] * 10}, r"fidelity has unknown level\(s\) \['c'\]"),
         ({"fidelity": ["a"] * 3}, r"fidelity has 3 entries and X has 20 rows"),
-        ({"fidelity": [None] * 20}, r"fidelity has missing"),
     ],
 )
 def test_bad_predictions(model, method, arguments, message):
@@ -195,6 +140,8 @@ def test_bad_predictions(model, method, arguments, message):
 
 
 def test_other_bad_questions(model):
+    with pytest.raises(NotFittedError):
+        MultiFidelityClassifier().log_marginal_likelihood()
     for theta in [[0.0], np.full(5, np.nan), "abc"]:
         with pytest.raises(ValueError, match=r"theta must be 5 numbers, rho\[1\], f\[0\]"):
             model.log_marginal_likelihood(theta)
@@ -203,28 +150,7 @@ def test_other_bad_questions(model):
             model.sample_latent(X, n_samples)
 
 
-@pytest.mark.parametrize(
-    "method",
-    ["predict", "predict_proba", "predict_log_proba", "latent_mean_and_variance", "sample_latent"],
-)
-def test_not_fitted(method):
-    with pytest.raises(NotFittedError):
-        getattr(MultiFidelityClassifier(), method)(X)
-    with pytest.raises(NotFittedError):
-        MultiFidelityClassifier().log_marginal_likelihood()
-
-
 # Levels and classes that are short of rows
-
-
-def test_no_low_rows():
-    Z = np.random.default_rng(0).uniform(-2, 2, (40, 2))
-    T, right = held_out()
-    model = MultiFidelityClassifier(levels=["web", "lab"])
-    model.fit(Z, truth(Z), fidelity=["lab"] * 40)
-    alone = MultiFidelityClassifier().fit(Z, truth(Z))
-    assert model.score(T, right) > 0.9
-    np.testing.assert_allclose(model.predict_proba(T), alone.predict_proba(T), atol=0.1)
 
 
 def test_no_high_rows():
@@ -236,19 +162,9 @@ def test_no_high_rows():
     assert model.score(T, right) > 0.9
     top, low = model.predict_proba(T), model.predict_proba(T, fidelity="web")
     # The link is not known: the top level is predicted alike, with less confidence.
-    assert model.rho_[0] == pytest.approx(1.0, abs=0.05)
     assert ((top[:, 1] > 0.5) == (low[:, 1] > 0.5)).all()
     assert np.abs(top - 0.5).mean() < np.abs(low - 0.5).mean()
     assert "no rows at the top level" in str(model.report_)
-
-
-def test_a_level_in_the_middle_without_rows():
-    A, y, fidelity = draw(40, 15, flip=0)
-    model = MultiFidelityClassifier(levels=["web", "student", "lab"]).fit(A, y, fidelity)
-    T, right = held_out()
-    assert model.rho_.shape == (2,)
-    assert model.score(T, right) > 0.85
-    assert np.isfinite(model.predict_proba(T, fidelity="student")).all()
 
 
 def test_one_class_at_the_top():
@@ -266,30 +182,17 @@ def test_two_rows(scheme):
     proba = model.predict_proba([[-1.0], [0.5], [2.0]])
     assert proba[0, 0] > 0.5 > proba[2, 0]
     assert proba[1, 0] == pytest.approx(0.5, abs=1e-6)
-    with pytest.warns(UserWarning, match="has no row of class a"):
-        model = MultiFidelityClassifier(inference=scheme).fit([[0], [1]], ["a", "b"], [0, 1])
-    assert np.isfinite(model.predict_proba([[0], [1]])).all()
 
 
-@pytest.mark.parametrize(
-    ("n", "flip", "n_tuning", "words"),
-    [
-        (300, 0.0, 100, "on 100 of 301 rows"),
-        pytest.param(10_000, 0.2, "auto", "inducing points", marks=pytest.mark.slow),
-    ],
-)
-def test_one_trusted_row_among_many_cheap_ones(n, flip, n_tuning, words):
-    rng = np.random.default_rng(0)
-    C = rng.uniform(-2, 2, (n, 2))
-    cheap = truth(C) ^ (rng.uniform(size=n) < flip)
+def test_one_trusted_row_among_many_cheap_ones():
+    C = np.random.default_rng(0).uniform(-2, 2, (300, 2))
     T, right = held_out()
     with pytest.warns(UserWarning, match="no row of class False"):
-        model = MultiFidelityClassifier(n_tuning=n_tuning, random_state=0).fit(
-            np.vstack([C, [[2.0, 2.0]]]), np.append(cheap, True), [0] * n + [1]
+        model = MultiFidelityClassifier(n_tuning=100, random_state=0).fit(
+            np.vstack([C, [[2.0, 2.0]]]), np.append(truth(C), True), [0] * 300 + [1]
         )
     assert model.score(T, right) > 0.95
-    assert np.isfinite(model.predict_proba(T)).all()
-    assert words in str(model.report_)
+    assert "on 100 of 301 rows" in str(model.report_)
 
 
 @pytest.mark.parametrize("scheme", ["laplace", "ep", "variational"])
@@ -299,7 +202,6 @@ def test_one_row_of_a_class(scheme):
     y = np.arange(200) == 0
     model = MultiFidelityClassifier(inference=scheme).fit(Z, y)
     proba = model.predict_proba(Z)[:, 1]
-    assert np.isfinite(proba).all()
     assert proba.argmax() == 0
     assert proba[1:].max() < 0.5
     assert proba.mean() < 0.05
@@ -312,13 +214,10 @@ def test_one_row_of_a_class(scheme):
 def test_constant_features(value):
     A, y, fidelity = draw(40, 15, flip=0)
     T, _ = held_out(50)
+    wide, new = (np.insert(x, 2, value, axis=1) for x in (A, T))
     plain = MultiFidelityClassifier(**FIXED).fit(A, y, fidelity)
-    wide = np.column_stack([A, np.full(len(A), value)])
     model = MultiFidelityClassifier(**FIXED).fit(wide, y, fidelity)
-    new = np.column_stack([T, np.full(50, value)])
     np.testing.assert_allclose(model.predict_proba(new), plain.predict_proba(T), atol=1e-10)
-    tuned = MultiFidelityClassifier().fit(wide, y, fidelity)
-    assert tuned.score(new, truth(T)) > 0.85
 
 
 def test_nothing_but_constant_features():
@@ -328,25 +227,14 @@ def test_nothing_but_constant_features():
     assert proba == pytest.approx(2 / 3, abs=0.05)
 
 
-@pytest.mark.parametrize("size", [1e-12, 1e12, 1e-100, 1e100])
+@pytest.mark.parametrize("size", [1e-100, 1e12, np.array([1e100, 1e-12])])
 def test_features_of_other_sizes(size):
     A, y, fidelity = draw(30, 15, flip=0)
     T, _ = held_out(50)
-    plain = MultiFidelityClassifier().fit(A, y, fidelity)
-    model = MultiFidelityClassifier().fit(A * size, y, fidelity)
-    np.testing.assert_allclose(model.predict_proba(T * size), plain.predict_proba(T), atol=1e-6)
-
-
-def test_one_feature_of_another_size():
-    A, y, fidelity = draw(30, 15, flip=0)
-    T, _ = held_out(50)
-    size = np.array([1e12, 1e-12])
-    kernel = 2.0 * RBF(ard=True)  # the learnt structure may keep the proportions of columns
+    kernel = "auto" if np.ndim(size) == 0 else 2.0 * RBF(ard=True)  # one that keeps no proportions
     plain = MultiFidelityClassifier(kernel).fit(A, y, fidelity)
-    model = MultiFidelityClassifier(kernel).fit(A * size + [0, 1], y, fidelity)
-    # adding one has cost the second feature its last digits
-    difference = model.predict_proba(T * size + [0, 1]) - plain.predict_proba(T)
-    assert np.abs(difference).max() < 1e-2
+    model = MultiFidelityClassifier(kernel).fit(A * size, y, fidelity)
+    np.testing.assert_allclose(model.predict_proba(T * size), plain.predict_proba(T), atol=1e-6)
 
 
 def test_more_features_than_rows():
@@ -367,12 +255,6 @@ def test_rows_that_contradict_each_other(scheme):
     y = np.tile([0, 1], 10)
     model = MultiFidelityClassifier(inference=scheme).fit(Z, y)
     np.testing.assert_allclose(model.predict_proba(Z), 0.5, atol=1e-3)
-    A, right, fidelity = draw(20, 10, flip=0)
-    twice = np.vstack([A, A[:5]])
-    y = np.concatenate([right, ~right[:5]])
-    model = MultiFidelityClassifier(inference=scheme)
-    model.fit(twice, y, [*fidelity.tolist(), *fidelity[:5].tolist()])
-    assert np.isfinite(model.predict_proba(A)).all()
 
 
 def test_perfectly_separable():
@@ -380,14 +262,11 @@ def test_perfectly_separable():
     y = Z[:, 0] > 0
     model = MultiFidelityClassifier().fit(Z, y)
     assert model.converged_
-    assert model.score(Z, y) == 1.0
     proba = model.predict_proba(Z)[:, 1]
-    assert np.isfinite(proba).all()
     assert proba[0] < 0.2
     assert proba[-1] > 0.8
     free = MultiFidelityClassifier(prior=None).fit(Z, y)  # runs into its bounds
-    assert np.isfinite(free.predict_proba(Z)).all()
-    assert free.score(Z, y) == 1.0
+    assert model.score(Z, y) == free.score(Z, y) == 1.0
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -407,12 +286,8 @@ def test_random_cheap_labels_do_no_harm(seed):
 def test_inverted_cheap_labels_are_turned_round(seed, scheme):
     A, y, fidelity = draw(100, 15, seed=seed, change=lambda y, rng: ~y)
     T, right = held_out()
-    trusted = fidelity == "lab"
     model = MultiFidelityClassifier(inference=scheme).fit(A, y, fidelity)
-    alone = MultiFidelityClassifier(inference=scheme).fit(A[trusted], y[trusted])
-    assert model.rho_[0] < 0
     assert model.score(T, right) > 0.93
-    assert log_loss(right, model.predict_proba(T)) < log_loss(right, alone.predict_proba(T))
     assert "lab = -" in str(model.report_)
 
 

@@ -8,7 +8,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
@@ -16,11 +15,13 @@ from sklearn.model_selection import GroupKFold
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import _safe_indexing, get_tags
+from sklearn.utils._metadata_requests import _routing_enabled
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
 from polyfid.arrays import Array, Indices
 from polyfid.estimator import inputs
+from polyfid.estimator.constraints import read_whole
 
 __all__ = ["Pooled", "Stacked", "TrustedOnly"]
 
@@ -129,7 +130,7 @@ class _Baseline(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         if self.estimator is not None:
             return self.estimator
         scaler, model = StandardScaler(), LogisticRegression()
-        if _routing():
+        if _routing_enabled():
             scaler.set_fit_request(sample_weight=True)
             model.set_fit_request(sample_weight=True)
         return make_pipeline(scaler, model)
@@ -262,7 +263,13 @@ class Stacked(_Baseline):
         self.lower_estimators_, self._lower_names = [], []
         *lower, top = np.unique(level)
         if lower:
-            self._check_chain()
+            if self.cv is not None:
+                read_whole("cv", self.cv, 2, " (folds), or None")
+            if not hasattr(self._template(), "predict_proba"):
+                raise ValueError(
+                    "estimator must have predict_proba, which Stacked turns into features; "
+                    f"{self.estimator!r} has none. Wrap it in scikit-learn's CalibratedClassifierCV"
+                )
             points = inputs.point_ids(X)
         features = X
         for t in lower:
@@ -277,16 +284,6 @@ class Stacked(_Baseline):
             self.lower_estimators_.append(model)
             self._lower_names.append(self.levels_[t])
         return self._train(features, y, weight, np.flatnonzero(level == top))
-
-    def _check_chain(self) -> None:
-        cv = self.cv
-        if cv is not None and (not isinstance(cv, int | np.integer) or cv < 2):
-            raise ValueError(f"cv must be a number of folds from 2, or None for none; got {cv!r}")
-        if not hasattr(self._template(), "predict_proba"):
-            raise ValueError(
-                "estimator must have predict_proba, which Stacked turns into features; "
-                f"{self.estimator!r} has none. Wrap it in scikit-learn's CalibratedClassifierCV"
-            )
 
     def _folds(
         self, points: Indices, here: Indices, above: Indices
@@ -309,13 +306,9 @@ class Stacked(_Baseline):
         return features
 
 
-def _routing() -> bool:
-    return bool(get_config()["enable_metadata_routing"])
-
-
 def _weight_arguments(model: Any, weight: Array) -> dict[str, Array]:
     """The arguments of `fit` that pass the weights of the rows."""
-    if isinstance(model, Pipeline) and not _routing():
+    if isinstance(model, Pipeline) and not _routing_enabled():
         # To all steps, so that a weight of two counts as two rows for the scaler too.
         steps = [name for name, step in model.steps if has_fit_parameter(step, "sample_weight")]
         name, model = model.steps[-1]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sized
 from typing import Any
 
 import numpy as np
 from sklearn.utils import _safe_indexing
 
-from polyfid.estimator.constraints import whole_number
+from polyfid.estimator.constraints import is_whole, read_whole
 from polyfid.estimator.inputs import Columns, check_rows, read_block
 from polyfid.estimator.levels import order_levels
 from polyfid.learning.plan import N_TUNING_SPARSE
@@ -34,11 +34,10 @@ class Blocks:
     def __iter__(self) -> Iterator[Block]:
         for number, block in enumerate(self._given() if callable(self._given) else self._given):
             if not isinstance(block, tuple | list) or not 2 <= len(block) <= 4:
-                kind = type(block).__name__
-                shape = f"{kind} of {len(block)}" if isinstance(block, tuple | list) else kind
+                size = f" of {len(block)}" if isinstance(block, Sized) else ""
                 raise ValueError(
                     f"block {number} must be (X, y), (X, y, fidelity) or "
-                    f"(X, y, fidelity, sample_weight); got {shape}"
+                    f"(X, y, fidelity, sample_weight); got {type(block).__name__}{size}"
                 )
             reset = not hasattr(self._columns, "n_features_in_")
             checked = read_block(self._columns, self._levels, number, block, reset)
@@ -69,7 +68,7 @@ def make_surveyor(given: Any, rng: np.random.RandomState) -> Surveyor:
         )
     seed = int(rng.randint(2**31 - 1))
     per_level = given.n_tuning if isinstance(given.n_tuning, Mapping) else {}
-    in_all = given.n_tuning if whole_number(1).allows(given.n_tuning) else N_TUNING_SPARSE
+    in_all = given.n_tuning if is_whole(given.n_tuning, 1) else N_TUNING_SPARSE
     return Surveyor(int(in_all), per_level, seed)
 
 
@@ -105,19 +104,17 @@ class ArrayBlocks:
         *,
         rows: int = 65_536,
     ) -> None:
-        if not isinstance(rows, int | np.integer) or rows < 1:
-            raise ValueError(f"rows must be a whole number from 1, got {rows!r}")
         given = {"X": X, "y": y, "fidelity": fidelity, "sample_weight": sample_weight}
         for name, values in given.items():
             if values is not None:
                 check_rows(name, values, len(X))
-        n_parts = 4 if sample_weight is not None else 2 if fidelity is None else 3
-        self._parts, self._rows = tuple(given.values())[:n_parts], int(rows)
+        n_columns = 4 if sample_weight is not None else 2 if fidelity is None else 3
+        self._columns, self._rows = tuple(given.values())[:n_columns], read_whole("rows", rows, 1)
 
     def __len__(self) -> int:
-        return -(-len(self._parts[0]) // self._rows)
+        return -(-len(self._columns[0]) // self._rows)
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        for start in range(0, len(self._parts[0]), self._rows):
+        for start in range(0, len(self._columns[0]), self._rows):
             block = slice(start, start + self._rows)
-            yield tuple(None if p is None else _safe_indexing(p, block) for p in self._parts)
+            yield tuple(None if c is None else _safe_indexing(c, block) for c in self._columns)

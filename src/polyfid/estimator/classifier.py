@@ -12,14 +12,13 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import UNUSED
-from sklearn.utils.validation import check_is_fitted
 
 from polyfid import model_files
 from polyfid.estimator.blocks import Blocks, given_levels, make_surveyor
 from polyfid.estimator.constraints import read_options
-from polyfid.estimator.fitted import FitRun, FittedModel, LatentClassifier
+from polyfid.estimator.fitted import FitRun, LatentClassifier
 from polyfid.estimator.inputs import Columns, FitInfo, read_rows
-from polyfid.estimator.state import ClassifierState, about, restore, state_of
+from polyfid.estimator.summary import ClassifierState, FittedModel, about, restore, state_of
 from polyfid.kernels import RBF, Constant, Kernel
 from polyfid.learning.progress import Callback
 from polyfid.rows.source import InBlocks, Source
@@ -266,10 +265,6 @@ class MultiFidelityClassifier(LatentClassifier):
             be right whoever labelled them, if there is more than one level.
         callback : callable, optional
             Receives a `polyfid.learning.progress.Progress` after every step of the fit.
-
-        Returns
-        -------
-        self
         """
         rows, info = read_rows(
             X,
@@ -309,10 +304,6 @@ class MultiFidelityClassifier(LatentClassifier):
         callback : callable, optional
             Receives a `polyfid.learning.progress.Progress` after every pass.
 
-        Returns
-        -------
-        self
-
         Examples
         --------
         >>> import numpy as np
@@ -325,12 +316,9 @@ class MultiFidelityClassifier(LatentClassifier):
         array([False,  True])
         """
         rng, columns = check_random_state(self.random_state), Columns()
-        surveyor = make_surveyor(self, rng)
-        readable = Blocks(blocks, columns, given_levels(self))
-        contents = Contents()
-        for block in readable:
-            contents += surveyor(block)
-        survey = contents.survey(given_levels(self))
+        surveyor, levels = make_surveyor(self, rng), given_levels(self)
+        readable = Blocks(blocks, columns, levels)
+        survey = sum(map(surveyor, readable), Contents()).survey(levels)
         source = InBlocks(survey.sample, survey.weight, readable, survey.coding, self.n_jobs)
         return self._fit_source(columns, survey, source, rng, checkpoint, callback)
 
@@ -382,13 +370,8 @@ class MultiFidelityClassifier(LatentClassifier):
         """Write the fitted model to a file that `polyfid.load` reads; by custom ``*.polyfid``.
 
         The file is data, not code, so that files of others are safe to load, and it stays readable
-        for later versions. It appears complete or not at all. Metadata requests and a
-        ``random_state`` that is no whole number are not kept.
-
-        Parameters
-        ----------
-        path : str or path
-            An existing file is replaced.
+        for later versions. It appears complete or not at all; an existing file is replaced.
+        Metadata requests and a ``random_state`` that is no whole number are not kept.
 
         Examples
         --------
@@ -405,23 +388,25 @@ class MultiFidelityClassifier(LatentClassifier):
         ...     inspect(path)["classes"]
         [False, True]
         """
-        check_is_fitted(self, "report_")
-        self._write(path, self._model)
+        self._write(path, self._fitted)
 
     def _write(self, path: str | os.PathLike[str], model: FittedModel) -> None:
-        model_files.write(path, "classifier", state_of(self, model), about(self, model))
+        model_files.write(path, "classifier", self._state(model), self._about(model))
 
-    def _state(self) -> ClassifierState:
-        check_is_fitted(self, "report_")
-        return state_of(self, self._model)
+    def _state(self, model: FittedModel | None = None) -> ClassifierState:
+        if type(self) is not MultiFidelityClassifier:
+            raise TypeError(
+                f"a model file holds a MultiFidelityClassifier, and {type(self).__name__} may be "
+                "more than that; use joblib.dump"
+            )
+        return state_of(self, model or self._fitted)
 
-    def _about(self) -> dict[str, Any]:
-        check_is_fitted(self, "report_")
-        return about(self, self._model)
+    def _about(self, model: FittedModel | None = None) -> dict[str, Any]:
+        return about(self, model or self._fitted)
 
     @classmethod
     def _restore(cls, state: Any) -> Self:
-        """The model of a state, if its parts belong together."""
+        """The model of a state, if the values of that belong together."""
         estimator, model = restore(cls, state)
         with np.errstate(all="ignore"):  # fitting has warned already
             estimator._publish(model)

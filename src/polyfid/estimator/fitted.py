@@ -1,4 +1,4 @@
-"""A fit as it runs, its result as one value, and the predictions that are made from it."""
+"""A fit as it runs, and the predictions that are made from its result."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from polyfid.arrays import Array, Indices, settled
-from polyfid.estimator.constraints import read_numbers, whole_number
-from polyfid.estimator.inputs import FidelityColumn, FitInfo, as_table, check_rows, read_features
+from polyfid.estimator.constraints import read_numbers, read_whole
+from polyfid.estimator.inputs import FidelityColumn, FitInfo, as_table, read_features, read_levels
 from polyfid.estimator.levels import encode_levels
-from polyfid.estimator.summary import FitReport, LearntStructure
+from polyfid.estimator.summary import FitReport, FittedModel, LearntStructure
 from polyfid.learning.fit import fit_exact, fit_sparse
 from polyfid.learning.fit_options import Options
 from polyfid.learning.mixture import BinaryFit, Mixture
@@ -26,40 +26,12 @@ from polyfid.rows import Rows
 from polyfid.rows.source import InMemory, Source
 
 
-@dataclass(frozen=True)
-class FittedModel:
-    """The models of all classes: one for two classes, else one per class against the rest."""
-
-    info: FitInfo
-    options: Options
-    mixtures: tuple[Mixture, ...]
-
-    @property
-    def fits(self) -> list[BinaryFit]:
-        """The heaviest model of each class."""
-        return [m.best.fit for m in self.mixtures]
-
-    @property
-    def is_binary(self) -> bool:
-        return len(self.mixtures) == 1
-
-    def continues(self, info: FitInfo, options: Options) -> bool:
-        """Whether a fit of such rows with these options may go on from this one."""
-        return (
-            self.info.levels == info.levels
-            and np.array_equal(self.info.classes, info.classes)
-            and self.info.n_features == info.n_features
-            and self.options.is_like(options)
-        )
-
-
 @dataclass
 class FitRun:
-    """One run of a fit: what is fitted, what it continues, and who is told of its progress.
+    """One run of a fit, which is also the callback of its own steps.
 
-    ``earlier`` is a fit to continue; where its options or rows differ, the run begins anew and
-    says so. ``save`` is called after every pass, once all classes have a model; ``latest`` has the
-    models after the last pass, of the first classes or of all.
+    ``earlier`` is a fit to continue. ``save`` is called after every pass, once all classes have a
+    model; ``latest`` has the models after the last pass, of the first classes or of all.
     """
 
     info: FitInfo
@@ -95,24 +67,29 @@ class FitRun:
         return plan
 
     def _fit_sparse(self, source: Source, plan: Plan) -> FittedModel:
-        size = self.options.tuning_size(N_TUNING_SPARSE)
-        sample = source.sample.sample(size, self.rng)
-        source = replace(source, sample=sample)
+        sample = source.sample.sample(self.options.tuning_size(N_TUNING_SPARSE), self.rng)
         options = replace(self.options, n_inducing=plan.n_inducing)
-        before = self._go_on()
+        before = self._models_to_continue()
+        source = replace(source, sample=sample)
         return self._model(fit_sparse(options, source, self.rng, before, self))
 
-    def _go_on(self) -> tuple[Mixture, ...]:
-        """The models to go on from, if there are any of the same kind."""
+    def _models_to_continue(self) -> tuple[Mixture, ...]:
+        """Those of the earlier fit, if it was of the same kind; if not, a note says so."""
         if self.earlier is None:
             return ()
-        if self.earlier.continues(self.info, self.options):
+        info, before = self.info, self.earlier.info
+        if (
+            before.levels == info.levels
+            and np.array_equal(before.classes, info.classes)
+            and before.n_features == info.n_features
+            and self.earlier.options.is_like(self.options)
+        ):
             return self.earlier.mixtures
         note = (
             "warm_start: the earlier fit had other parameters, levels, classes or features, so "
             "that this fit began anew"
         )
-        self.info = replace(self.info, notes=(*self.info.notes, note))
+        self.info = replace(info, notes=(*info.notes, note))
         return ()
 
     def _model(self, mixtures: Any) -> FittedModel:
@@ -140,31 +117,31 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
     _model: FittedModel
 
     @property
+    def _fitted(self) -> FittedModel:
+        check_is_fitted(self, "report_")
+        return self._model
+
+    @property
     def _mixtures(self) -> tuple[Mixture, ...]:
-        return self._model.mixtures
+        return self._fitted.mixtures
 
     @property
     def _fits(self) -> list[BinaryFit]:
-        return self._model.fits
+        return self._fitted.fits
 
     @property
     def _fidelity_column(self) -> FidelityColumn | None:
-        return self._model.info.column
+        return self._fitted.info.column
 
     def _publish(self, model: FittedModel) -> None:
         """Set the fitted attributes."""
         info, fits = model.info, model.fits
         self._model = model
         self.n_features_in_ = info.n_features
+        self.__dict__.pop("feature_names_in_", None)
         if info.feature_names is not None:
             self.feature_names_in_ = info.feature_names
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
         self.classes_, self.levels_, self.annotators_ = info.classes, info.levels, info.annotators
-        n_iter = [
-            max(1 if m.fit.optimum is None else m.fit.optimum.best.n_evaluations for m in x.members)
-            for x in model.mixtures
-        ]
         self.rho_ = self._by_class([np.array(getattr(f.prior, "rho", ()), float) for f in fits])
         self.kernels_ = self._by_class([list(f.prior.kernels) for f in fits])
         self.theta_ = self._by_class([f.theta for f in fits])
@@ -172,7 +149,7 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
         self.theta_names_ = names[0] if len(set(names)) == 1 else names
         self.structures_ = self._by_class([LearntStructure.of(m) for m in model.mixtures])
         self.log_marginal_likelihood_value_ = float(np.mean([f.log_evidence for f in fits]))
-        self.n_iter_ = self._by_class(n_iter)
+        self.n_iter_ = self._by_class([_n_iter(m) for m in model.mixtures])
         self.report_ = FitReport.of(info, model.mixtures)
         self.converged_ = self.report_.converged
 
@@ -183,18 +160,14 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
 
     def _new_rows(self, X: Any, fidelity: Any) -> tuple[Array, Indices, Indices]:
         """Features and levels of new rows sorted by level, and where each input row went."""
-        check_is_fitted(self, "report_")
         if self._fidelity_column is not None:
             X, column = self._fidelity_column.split_if_there(as_table(X), self.n_features_in_)
             fidelity = column if fidelity is None else fidelity
         x = read_features(self, X, reset=False)
-        if fidelity is None:
-            level = np.full(len(x), len(self.levels_) - 1, dtype=np.intp)
-        elif np.ndim(fidelity) == 0:
+        if fidelity is not None and np.ndim(fidelity) == 0:
             level = np.repeat(encode_levels([fidelity], self.levels_), len(x))
         else:
-            level = encode_levels(fidelity, self.levels_)
-            check_rows("fidelity", level, len(x))
+            _, level = read_levels(self.levels_, fidelity, len(x))
         order = np.argsort(level, kind="stable")
         return x[order], level[order], np.argsort(order)
 
@@ -207,8 +180,7 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any, fidelity: Any = None) -> NDArray[Any]:
         """Most probable classes (n,), at the top level or at ``fidelity``."""
-        check_is_fitted(self, "report_")
-        if self._model.is_binary:
+        if self._fitted.is_binary:
             (positive,), back = self._ask(Mixture.positive, X, fidelity)
             code = positive[back].astype(np.intp)
         else:
@@ -230,8 +202,7 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
 
     def predict_log_proba(self, X: Any, fidelity: Any = None) -> Array:
         """Logarithms of `predict_proba`, accurate where a probability is tiny."""
-        check_is_fitted(self, "report_")
-        if not self._model.is_binary:
+        if not self._fitted.is_binary:
             return np.log(self.predict_proba(X, fidelity))
         (both,), back = self._ask(Mixture.log_probabilities, X, fidelity)
         return np.stack(both, axis=1)[back]
@@ -290,7 +261,7 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
         >>> model.sample_latent(X, n_samples=3, random_state=0).shape
         (10, 3)
         """
-        whole_number(1).check("n_samples", n_samples)
+        n_samples = read_whole("n_samples", n_samples, 1)
         rng = check_random_state(self.random_state if random_state is None else random_state)
         answers, back = self._ask(Mixture.sample, X, fidelity, n_samples, rng)
         return _stacked(answers)[back]
@@ -317,15 +288,11 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
             Means over classes if there are more than two; the gradient is a list, one vector per
             class, if the classes have different structures.
         """
-        check_is_fitted(self, "report_")
-        alike = isinstance(self.theta_names_, tuple)
-        if theta is None:
-            if not eval_gradient:
-                return self.log_marginal_likelihood_value_
-            thetas = [f.theta for f in self._fits]
-        else:
-            thetas = self._read_thetas(theta, alike)
-        values = [f.evaluate(t, eval_gradient) for f, t in zip(self._fits, thetas, strict=True)]
+        fits, alike = self._fits, isinstance(self.theta_names_, tuple)
+        if theta is None and not eval_gradient:
+            return self.log_marginal_likelihood_value_
+        thetas = [f.theta for f in fits] if theta is None else self._read_thetas(theta, alike)
+        values = [f.evaluate(t, eval_gradient) for f, t in zip(fits, thetas, strict=True)]
         mean = float(np.mean([v.value for v in values]))
         if not eval_gradient:
             return mean
@@ -344,6 +311,11 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
             np.array(read_numbers("theta", t, len(n), f"{len(n)} numbers, {', '.join(n)}"))
             for t, n in zip(given, names, strict=True)
         ]
+
+
+def _n_iter(mixture: Mixture) -> int:
+    optima = [m.fit.optimum for m in mixture.members]
+    return max(1 if o is None else o.best.n_evaluations for o in optima)
 
 
 def _normalised(answers: Sequence[tuple[Array, Array]]) -> Array:

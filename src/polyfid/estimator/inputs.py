@@ -62,26 +62,25 @@ class FitInfo:
                 f"y holds one class only, {classes.tolist()[0]!r}, and a classifier needs at least "
                 "two classes; add rows of another class"
             )
-        names = getattr(columns, "feature_names_in_", None)
-        n_features, notes = columns.n_features_in_, _notes(counts, levels, classes)
+        names, notes = getattr(columns, "feature_names_in_", None), _notes(counts, levels, classes)
+        n_features = columns.n_features_in_
         return cls(classes, levels, annotators, counts, n_features, names, column, notes=notes)
 
 
 def _notes(counts: NDArray[np.intp], levels: Levels, classes: NDArray[Any]) -> tuple[str, ...]:
     """What is unusual about the numbers of rows of each level and class."""
-    top = counts[-1]
-    if not top.any():
+    top, missing = levels[-1], [str(name) for name in classes[counts[-1] == 0]]
+    if len(missing) == len(classes):
         return (
-            f"there are no rows at the top level {levels[-1]!r}: its predictions follow from the "
-            "lower levels and from what is assumed about the link between them",
+            f"there are no rows at the top level {top!r}: its predictions follow from the lower "
+            "levels and from what is assumed about the link between them",
         )
-    if len(levels) > 1 and not top.all():
-        missing = [str(c) for c, n in zip(classes, top, strict=True) if not n]
-        return (
-            f"the top level {levels[-1]!r} has no row of class {', '.join(missing)}; what is known "
-            "of it comes from lower levels",
-        )
-    return ()
+    if len(levels) == 1 or not missing:
+        return ()
+    return (
+        f"the top level {top!r} has no row of class {', '.join(missing)}; what is known of it "
+        "comes from lower levels",
+    )
 
 
 class Columns(BaseEstimator):
@@ -220,20 +219,16 @@ def read_weights(sample_weight: Any, n: int) -> Array:
     if weight.dtype.kind != "c":
         with suppress(TypeError, ValueError):
             weight = weight.astype(float)
-    if weight.dtype.kind != "f":
+    if weight.dtype.kind != "f" or weight.ndim > 1:
         raise ValueError(
-            f"sample_weight must be numbers, one per row; got values of type {weight.dtype}"
+            "sample_weight must be numbers, one-dimensional, one per row; got an array of type "
+            f"{weight.dtype} and shape {weight.shape}"
         )
     weight = np.full(n, weight) if weight.ndim == 0 else weight
-    if weight.ndim != 1:
-        raise ValueError(
-            f"sample_weight must be one-dimensional, one weight per row; got shape {weight.shape}"
-        )
     check_rows("sample_weight", weight, n)
     if not np.isfinite(weight).all():
         raise ValueError(
-            "sample_weight has missing or infinite values; give every row a weight, 0 to leave "
-            "it out"
+            "sample_weight has missing or infinite values; give every row one, 0 to leave it out"
         )
     if (weight < 0.0).any():
         row = int(np.argmax(weight < 0.0))
@@ -249,10 +244,7 @@ def read_weights(sample_weight: Any, n: int) -> Array:
 
 
 def point_ids(X: Any) -> NDArray[np.intp]:
-    """Integers (n,) that are equal where the rows of X are: missing values equal each other.
-
-    ``X`` is an array, a data frame or a sparse matrix.
-    """
+    """Integers (n,) that are equal where the rows of X are: missing values equal each other."""
     if hasattr(X, "tocsr"):
         X = X.tocsr(copy=True)
         X.sum_duplicates()
@@ -332,16 +324,14 @@ class FidelityColumn:
 
     @classmethod
     def find(cls, X: Any, column: int | str) -> FidelityColumn:
-        """Look up a column by place or name."""
-        columns = getattr(X, "columns", None)
-        names = None if columns is None else list(columns)
-        if names is not None and column in names:
+        """The column of this place or name."""
+        names, n_columns = list(getattr(X, "columns", ())), X.shape[1]
+        if column in names:
             return cls(names.index(column), column)
-        n_columns = X.shape[1]
         if isinstance(column, int | np.integer) and -n_columns <= column < n_columns:
             place = int(column) % n_columns
-            return cls(place, None if names is None else names[place])
-        there = f"columns {names}" if names is not None else f"{n_columns} columns and no names"
+            return cls(place, names[place] if names else None)
+        there = f"columns {names}" if names else f"{n_columns} columns and no names"
         raise ValueError(
             f"fidelity_feature must be a column of X, got {column!r}, and X has {there}; pass the "
             "place or, for a data frame, the name of the column"
@@ -349,9 +339,8 @@ class FidelityColumn:
 
     def split_if_there(self, X: Any, n_features: int) -> tuple[Any, Any]:
         """New rows without the column, and the column, or None if they come without it."""
-        columns = getattr(X, "columns", None)
-        if self.name is not None and columns is not None:
-            names = list(columns)
+        names = list(getattr(X, "columns", ()))
+        if names and self.name is not None:
             return _split(X, names.index(self.name)) if self.name in names else (X, None)
         return _split(X, self.place) if X.shape[1] == n_features + 1 else (X, None)
 

@@ -104,11 +104,8 @@ def declared_order(fidelity: object) -> Levels | None:
     if isinstance(levels, tuple):
         return levels
     dtype: Any = getattr(fidelity, "dtype", None)
-    if getattr(dtype, "ordered", False):
-        return tuple(dtype.categories)
-    if type(dtype).__name__ == "Enum" and hasattr(dtype, "categories"):
-        return tuple(dtype.categories)
-    return None
+    ordered = getattr(dtype, "ordered", type(dtype).__name__ == "Enum")
+    return tuple(dtype.categories) if ordered else None
 
 
 def order_levels(fidelity: object, levels: Iterable[Any] | None = None) -> Levels:
@@ -161,26 +158,25 @@ def as_column(values: object, what: str = "fidelity") -> NDArray[Any]:
         raise ValueError(
             f"{what} must be one-dimensional, one entry per row; got shape {column.shape}"
         )
+    if not isinstance(values, list | tuple) and column.dtype.kind in "biuUS":
+        return column
     # As an array, a list that mixes strings and numbers would be all strings.
-    entries = values if isinstance(values, list | tuple) else column.tolist()
-    if column.dtype.kind not in "biuUS" or entries is values:
-        missing = [i for i, v in enumerate(entries) if is_missing(v)]
-        if missing:
-            raise ValueError(
-                f"{what} has missing or infinite values (first in row {missing[0]}); give every "
-                "row one, or drop the rows"
-            )
+    entries = list(values) if isinstance(values, list | tuple) else column.tolist()
+    missing = [i for i, v in enumerate(entries) if is_missing(v)]
+    if missing:
+        raise ValueError(
+            f"{what} has missing or infinite values (first in row {missing[0]}); give every row "
+            "one, or drop the rows"
+        )
+    try:
+        sorted(set(entries))
+    except TypeError:
         kinds = {"number" if isinstance(v, Real) else type(v).__name__ for v in entries}
-        kinds = {"str" if k == "str_" else k for k in kinds}
-        if len(kinds) > 1:
-            raise ValueError(
-                f"{what} mixes values of types {sorted(kinds)}, which cannot be ordered; "
-                "use one type, such as strings"
-            )
-    column = np.array(column.tolist()) if column.dtype.kind == "O" else np.asarray(column)
-    if column.ndim != 1 or column.dtype.kind in "Oc":
-        raise ValueError(f"{what} has values that cannot be ordered; use strings or integers")
-    return column
+        raise ValueError(
+            f"{what} mixes values of types {sorted(kinds)}, which cannot be ordered; use one "
+            "type, such as strings"
+        ) from None
+    return np.array(entries) if column.dtype.kind == "O" else column
 
 
 def is_missing(value: Any) -> bool:

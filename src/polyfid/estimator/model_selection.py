@@ -12,6 +12,7 @@ from sklearn.model_selection import BaseCrossValidator, ShuffleSplit, Stratified
 from sklearn.utils import check_random_state
 
 from polyfid.arrays import Indices
+from polyfid.estimator.constraints import read_whole
 from polyfid.estimator.inputs import point_ids, read_labels, read_levels
 
 __all__ = ["TrustedKFold", "TrustedShuffleSplit"]
@@ -29,11 +30,6 @@ class _TrustedSplitter(BaseCrossValidator):
     stratify: bool
     drop_repeats: bool
     _least_rows = 2  # at the top level
-
-    def _check_n_splits(self, least: int) -> None:
-        n = self.n_splits
-        if not isinstance(n, int | np.integer) or n < least:
-            raise ValueError(f"n_splits must be an integer from {least}, got {n!r}")
 
     def _split_trusted(self, n: int, classes: Indices | None) -> Iterable[tuple[Indices, Indices]]:
         """Training and test rows among ``n`` trusted ones, whose classes are given to stratify."""
@@ -83,7 +79,7 @@ class _TrustedSplitter(BaseCrossValidator):
         self, X: Any = None, y: Any = None, groups: Any = None, fidelity: Any = None
     ) -> int:
         """The number of splits; the arguments are those of `split` and not used."""
-        return int(self.n_splits)
+        return self.n_splits
 
     def _chosen_fidelity(self, groups: Any, fidelity: Any) -> Any:
         given = [f for f in (groups, fidelity) if f is not None] or [self.fidelity]
@@ -157,11 +153,10 @@ class TrustedKFold(_TrustedSplitter):
         drop_repeats: bool = False,
         random_state: Any = None,
     ) -> None:
-        self.n_splits, self.shuffle, self.random_state = n_splits, shuffle, random_state
+        self.n_splits = self._least_rows = read_whole("n_splits", n_splits, 2)
+        self.shuffle, self.random_state = shuffle, random_state
         self.fidelity, self.levels = fidelity, levels
         self.stratify, self.drop_repeats = stratify, drop_repeats
-        self._check_n_splits(2)
-        self._least_rows = n_splits
         if random_state is not None and not shuffle:
             raise ValueError(f"random_state={random_state!r} has no effect with shuffle=False")
 
@@ -218,11 +213,10 @@ class TrustedShuffleSplit(_TrustedSplitter):
         drop_repeats: bool = False,
         random_state: Any = None,
     ) -> None:
-        self.n_splits, self.random_state = n_splits, random_state
+        self.n_splits, self.random_state = read_whole("n_splits", n_splits, 1), random_state
         self.test_size, self.train_size = test_size, train_size
         self.fidelity, self.levels = fidelity, levels
         self.stratify, self.drop_repeats = stratify, drop_repeats
-        self._check_n_splits(1)
 
     def _split_trusted(self, n: int, classes: Indices | None) -> Iterable[tuple[Indices, Indices]]:
         names = ("n_splits", "test_size", "train_size", "random_state")

@@ -1,51 +1,57 @@
-"""What happened in a fit, in words and figures: the printable report of a fitted model."""
+"""The result of a fit as one value: what is printed of it, and what a model file holds of it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from polyfid.estimator.constraints import read_options
 from polyfid.estimator.inputs import FitInfo
+from polyfid.inference import SCHEMES
 from polyfid.kernels import Kernel
 from polyfid.learning.fit import GIVEN
-from polyfid.learning.mixture import BinaryFit, Mixture
+from polyfid.learning.fit_options import Options
+from polyfid.learning.mixture import BinaryFit, Member, Mixture
 from polyfid.model.likelihoods import NoisyLogit
 from polyfid.model.prior import Prior
 from polyfid.rows.survey import Levels
 
 _INFERENCE = {"laplace": "Laplace", "ep": "expectation propagation", "variational": "variational"}
+#: A file with more levels or features than this is damaged, or made to do harm.
+MAX_LEVELS, MAX_FEATURES = 1000, 10_000_000
+
+Estimator = TypeVar("Estimator")
+
+
+@dataclass(frozen=True)
+class FittedModel:
+    """The models of all classes: one for two classes, else one per class against the rest."""
+
+    info: FitInfo
+    options: Options
+    mixtures: tuple[Mixture, ...]
+
+    @property
+    def fits(self) -> list[BinaryFit]:
+        """The heaviest model of each class."""
+        return [m.best.fit for m in self.mixtures]
+
+    @property
+    def is_binary(self) -> bool:
+        return len(self.mixtures) == 1
 
 
 @dataclass(frozen=True)
 class LearntStructure:
-    """A structure among those that were averaged.
+    """A structure among those that were averaged, with its share ``weight`` in the average.
 
-    Attributes
-    ----------
-    name : str
-        In words.
-    weight : float
-        Its share in the average.
-    log_evidence : float
-        With hyper-parameters integrated out (NaN for a structure that was given).
-    log_marginal_likelihood : float
-        At the tuned hyper-parameters.
-    rho : tuple of float
-    kernels : tuple of kernels
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from polyfid import MultiFidelityClassifier
-    >>> X = np.linspace(-1, 1, 12)[:, None]
-    >>> model = MultiFidelityClassifier().fit(X, X[:, 0] > 0)
-    >>> round(sum(s.weight for s in model.structures_), 6)
-    1.0
+    ``log_evidence`` has the hyper-parameters integrated out (NaN for a structure that was given),
+    ``log_marginal_likelihood`` is that of the tuned ones.
     """
 
     name: str
@@ -58,44 +64,21 @@ class LearntStructure:
     @classmethod
     def of(cls, mixture: Mixture) -> list[LearntStructure]:
         """Those of a mixture, heaviest first."""
-        return [
-            cls(
-                m.name,
-                m.weight,
-                m.log_evidence,
-                m.fit.log_evidence,
-                tuple(getattr(m.fit.prior, "rho", ())),
-                m.fit.prior.kernels,
-            )
-            for m in mixture.members
-        ]
+        structures = []
+        for m in mixture.members:
+            prior = m.fit.prior
+            evidence = m.log_evidence, m.fit.log_evidence
+            rho = tuple(getattr(prior, "rho", ()))
+            structures.append(cls(m.name, m.weight, *evidence, rho, prior.kernels))
+        return structures
 
 
 @dataclass(frozen=True)
 class FitReport:
     """What happened in a fit; ``print`` it, or let a notebook show it.
 
-    Attributes
-    ----------
-    counts : array of shape (n_levels, n_classes)
-        Rows of each level and class.
-    converged : bool
-        Inference and tuning both did, of all structures that were averaged.
-    problems : tuple of str
-        What did not converge, with figures.
-    notes : tuple of str
-        What was unusual about the data or the fit.
-    lines : tuple of (str, str)
-        What is printed: a heading and its text.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from polyfid import MultiFidelityClassifier
-    >>> X = np.linspace(-1, 1, 12)[:, None]
-    >>> model = MultiFidelityClassifier().fit(X, X[:, 0] > 0)
-    >>> model.report_.converged
-    True
+    ``counts`` (n_levels, n_classes) are rows; ``problems`` say what did not converge, of any
+    structure that was averaged; ``notes`` say what was unusual; ``lines`` are headings and texts.
     """
 
     counts: NDArray[np.intp]
@@ -127,12 +110,8 @@ class FitReport:
 
     def __str__(self) -> str:
         width = max(len(head) for head, _ in self.lines) + 2
-        out = []
-        for head, text in self.lines:
-            first, *rest = text.split("\n")
-            out.append(f"{head:<{width}}{first}")
-            out += [" " * width + line for line in rest]
-        return "\n".join(out)
+        indented = [(head, text.replace("\n", "\n" + " " * width)) for head, text in self.lines]
+        return "\n".join(f"{head:<{width}}{text}" for head, text in indented)
 
     def to_html(self) -> str:
         """The report as a table for notebooks; everything from the data is escaped."""
@@ -143,8 +122,7 @@ class FitReport:
         )
         return f"<table class='polyfid-report'>{rows}</table>"
 
-    def _repr_html_(self) -> str:
-        return self.to_html()
+    _repr_html_ = to_html
 
 
 def _levels(counts: NDArray[np.intp], levels: Levels, classes: NDArray[Any]) -> str:
@@ -162,10 +140,10 @@ def _structures(mixture: Mixture) -> list[tuple[str, str]]:
     best = mixture.best
     if best.name == GIVEN:
         return []
-    words = "\n".join(f"{m.weight:4.0%}  {m.name}" for m in mixture.members)
-    if best.fit.sparse is not None:
-        return [("structures", words + "\n(with inducing points only the leading one is kept)")]
-    return [("structures", words + "\n(what follows is of the first)")]
+    shares = [f"{m.weight:4.0%}  {m.name}" for m in mixture.members]
+    sparse = "(with inducing points only the leading one is kept)"
+    remark = "(what follows is of the first)" if best.fit.sparse is None else sparse
+    return [("structures", "\n".join([*shares, remark]))]
 
 
 def _describe(
@@ -185,27 +163,23 @@ def _describe(
             for t, r in enumerate(rho)
         ]
         lines.append(("rho", "\n".join(steps)))
-    words = [
-        f"{name}: {kernel.describe(feature_names)}"
-        for name, kernel in zip(_processes(prior, levels), prior.kernels, strict=True)
-    ]
-    if len(levels) == len(words) == 1:
-        lines.append(("kernel", prior.kernels[0].describe(feature_names)))
+    kernels = [kernel.describe(feature_names) for kernel in prior.kernels]
+    if len(levels) == len(kernels) == 1:
+        lines.append(("kernel", kernels[0]))
     else:
-        lines.append(("kernels", "\n".join(words)))
+        processes = zip(_processes(prior, levels), kernels, strict=True)
+        lines.append(("kernels", "\n".join(f"{name}: {kernel}" for name, kernel in processes)))
     if isinstance(fit.likelihood, NoisyLogit):
         lines.append(("label noise", _noise(fit.likelihood, levels)))
     lines.append(("evidence", f"log marginal likelihood {fit.log_evidence:.4f}"))
     if fit.optimum is None:
-        lines.append(("tuning", "none: hyper-parameters as given"))
-    else:
-        words_ = str(fit.optimum)
-        if fit.tuned_on < fit.posterior.n_rows:
-            words_ += f"; on {fit.tuned_on} of {fit.posterior.n_rows} rows"
-        if fit.optimum.at_bounds:
-            words_ += f"\nat a bound: {', '.join(fit.optimum.at_bounds)}"
-        lines.append(("tuning", words_))
-    return lines
+        return [*lines, ("tuning", "none: hyper-parameters as given")]
+    tuning = str(fit.optimum)
+    if fit.tuned_on < fit.posterior.n_rows:
+        tuning += f"; on {fit.tuned_on} of {fit.posterior.n_rows} rows"
+    if fit.optimum.at_bounds:
+        tuning += f"\nat a bound: {', '.join(fit.optimum.at_bounds)}"
+    return [*lines, ("tuning", tuning)]
 
 
 def _processes(prior: Prior, levels: Levels) -> list[str]:
@@ -264,3 +238,114 @@ def _problems(mixture: Mixture) -> list[str]:
 
 def _share(some: Sequence[Any], fits: Sequence[BinaryFit]) -> str:
     return "" if len(fits) == 1 else f" for {len(some)} of {len(fits)} structures"
+
+
+# ------------------------------------------------------------------- model files
+
+
+@dataclass(frozen=True)
+class ClassifierState:
+    """The values from which a fitted classifier can be rebuilt: its parameters by name too."""
+
+    parameters: dict[str, Any]
+    info: FitInfo
+    mixtures: tuple[Mixture, ...]
+
+
+def state_of(estimator: Any, model: FittedModel) -> ClassifierState:
+    """All that a file has to hold of an estimator with this model."""
+    parameters = estimator.get_params(deep=False)
+    if not _keeps_random_state(estimator):
+        parameters["random_state"] = None
+    if not isinstance(estimator.levels, list | tuple | None):
+        parameters["levels"] = model.info.levels  # what it held in the end
+    return ClassifierState(parameters, model.info, model.mixtures)
+
+
+def about(estimator: Any, model: FittedModel) -> dict[str, Any]:
+    """What the header of a file tells; figures are those of the structure of largest weight."""
+    info, fits = model.info, model.fits
+    classes = info.classes.tolist()
+
+    def by_class(values: list[Any]) -> Any:
+        return values[0] if model.is_binary else dict(zip(classes, values, strict=True))
+
+    rows = [dict(zip(classes, row, strict=True)) for row in info.counts.tolist()]
+    thetas = [dict(zip(f.theta_names, f.theta, strict=True)) for f in fits]
+    header = {
+        "levels": info.levels,
+        "classes": classes,
+        "n_features": info.n_features,
+        "features": info.feature_names,
+        "rows": dict(zip(info.levels, rows, strict=True)),
+        "structures": by_class([{m.name: m.weight for m in x.members} for x in model.mixtures]),
+        "hyper_parameters": by_class(thetas),
+        "log_marginal_likelihood": by_class([f.log_evidence for f in fits]),
+    }
+    if not _keeps_random_state(estimator):
+        kind = type(estimator.random_state).__name__
+        header["note"] = f"random_state was a {kind}, and is None in the file"
+    return header
+
+
+def _keeps_random_state(estimator: Any) -> bool:
+    return estimator.random_state is None or isinstance(estimator.random_state, int | np.integer)
+
+
+def restore(cls: type[Estimator], state: Any) -> tuple[Estimator, FittedModel]:
+    """An estimator with the parameters of a state, and its model, if they belong together."""
+    if not isinstance(state, ClassifierState):
+        raise TypeError(f"a classifier cannot be made of a {type(state).__name__}")
+    _check_info(state.info, len(state.mixtures))
+    for mixture in state.mixtures:
+        _check_mixture(mixture, state.info.n_features, len(state.info.levels))
+    estimator = cls(**state.parameters)
+    options = read_options(estimator, state.info.levels, len(state.info.classes))
+    return estimator, FittedModel(state.info, options, state.mixtures)
+
+
+def _demand(holds: Any, what: str) -> None:
+    if not holds:
+        raise ValueError(f"it lacks {what}")
+
+
+def _check_info(info: FitInfo, n_models: int) -> None:
+    """Raise ValueError where numbers and names of rows contradict each other."""
+    n_levels, n_classes, n_features = len(info.levels), len(info.classes), info.n_features
+    _demand(1 <= n_levels <= MAX_LEVELS, "a possible number of levels")
+    _demand(1 <= n_features <= MAX_FEATURES, "a possible number of features")
+    _demand(info.classes.ndim == 1 and n_classes >= 2, "two classes")
+    _demand(len(set(info.levels)) == n_levels, "a name of its own for each level")
+    _demand(len(set(info.classes.tolist())) == n_classes, "a name of its own for each class")
+    _demand(info.counts.shape == (n_levels, n_classes), "a count for each level and class")
+    _demand(n_models == (1 if n_classes == 2 else n_classes), "a model for each class")
+    names = info.feature_names
+    if names is not None:
+        right = names.shape == (n_features,) and all(isinstance(name, str) for name in names)
+        _demand(right, "a name for each feature")
+
+
+def _check_mixture(mixture: Mixture, n_features: int, n_levels: int) -> None:
+    _demand(mixture.members, "members of a mixture")
+    for member in mixture.members:
+        _check_member(member, n_levels)
+    # Any other inconsistency shows in the prediction of any row, such as one of zeros.
+    x, top = np.zeros((1, n_features)), np.array([n_levels - 1], dtype=np.intp)
+    with np.errstate(all="ignore"):
+        moments = mixture.mean_and_variance(x, top)
+    _demand(all(moment.shape == (1,) for moment in moments), "a prediction for each row")
+
+
+def _check_member(member: Member, n_levels: int) -> None:
+    fit, prior, points = member.fit, member.fit.prior, member.fit.posterior.points
+    n, level = len(points.x), points.level
+    # The number of kernels first: the prior makes a matrix of as many rows and columns.
+    _demand(len(prior.kernels) <= MAX_LEVELS, "a possible number of kernels")
+    _demand(prior.n_levels == n_levels, "a prior of all levels")
+    _demand(points.x.ndim == 2 and n > 0, "training points")
+    fit.posterior.check(fit.likelihood)
+    _demand(level.shape == (n,) and (np.diff(level) >= 0).all(), "points in order of level")
+    _demand(level[0] >= 0 and level[-1] < n_levels, "levels of all points")
+    _demand(fit.scheme in SCHEMES, "an inference scheme")
+    _demand(len(fit.theta_names) == len(fit.theta), "a name for each hyper-parameter")
+    _demand(fit.optimum is None or fit.optimum.climbs, "the climb of an optimum")

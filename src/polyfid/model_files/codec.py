@@ -184,7 +184,7 @@ _MODULES = {
     "polyfid.learning.climb": "Climb Optimum",
     "polyfid.learning.mixture": "BinaryFit Member Mixture",
     "polyfid.estimator.inputs": "FidelityColumn FitInfo",
-    "polyfid.estimator.state": "ClassifierState",
+    "polyfid.estimator.summary": "ClassifierState",
     "polyfid.tables.labelled": "Roles",
 }
 _SKLEARN = "sklearn.gaussian_process.kernels"
