@@ -97,7 +97,7 @@ def test_gradient_needs_to_be_asked_for():
     assert evidence(evidence.theta, gradient=False).gradient.size == 0
     covariance, _, fixed = evidence.fixed(evidence.theta)
     with pytest.raises(RuntimeError, match="gradient=True"):
-        covariance.pull(fixed.belief.inverted(), None)
+        covariance.pull(fixed.belief, None)
 
 
 # ---------------------------------------------------------- a Gaussian likelihood is regression

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from polyfid.inference import selection as selection_module
-from polyfid.inference.selection import choose
+from polyfid.inference import inducing as inducing_module
+from polyfid.inference.inducing import choose
 from polyfid.kernels import RBF, Categorical, Constant, Linear, White
 from polyfid.learning.evidence import SparseEvidence
 from polyfid.model.likelihoods import Logit
@@ -39,7 +39,7 @@ def test_points_are_distinct_rows_of_levels_that_load_on_the_process(wanted):
 
 
 def test_the_same_seed_chooses_the_same(monkeypatch):
-    monkeypatch.setattr(selection_module, "_CANDIDATES", 50)  # a sample of the rows
+    monkeypatch.setattr(inducing_module, "_CANDIDATES", 50)  # a sample of the rows
     first, again, other = (
         choose(make_points(), two_levels(RBF(1.0)), 9, random_state=seed)
         for seed in (3, np.random.RandomState(3), 4)

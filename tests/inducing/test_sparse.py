@@ -204,8 +204,8 @@ def three_levels():
     rows = make_rows(prior, "sensitivity free", n=60)
     basis = Basis(prior, inducing_at_rows(rows.points, prior, 7))
     rng = np.random.RandomState(3)
-    F = rng.normal(size=(basis.total, 30))
-    return basis, SparseBelief(F @ F.T, rng.normal(size=basis.total)), rows
+    F = rng.normal(size=(basis.inducing.total, 30))
+    return basis, SparseBelief(F @ F.T, rng.normal(size=basis.inducing.total)), rows
 
 
 def passes_of(basis, belief, rows):

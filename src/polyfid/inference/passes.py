@@ -87,7 +87,7 @@ class SumsPass(_Pass):
 
     def __call__(self, points: Points, likelihood: Likelihood) -> Sums:
         likelihood = likelihood.with_theta(self.theta)
-        m = self.basis.total
+        m = self.basis.inducing.total
         gram, linear, value = np.zeros((m, m)), np.zeros(m), 0.0
         for level, of_level in points.segments():
             block = self.levels[level].block
@@ -214,5 +214,4 @@ class SparseProblem(Problem[SparseBelief]):
 
 
 def _take(points: Points, likelihood: Likelihood, rows: slice) -> tuple[Points, Likelihood]:
-    chosen = np.arange(rows.start, rows.stop)
-    return Points(points.x[rows], points.level[rows]), likelihood.take(chosen)
+    return points.take(rows), likelihood.take(np.arange(rows.start, rows.stop))
