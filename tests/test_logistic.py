@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit, log_expit, log_ndtr
-from tolerances import GRADIENT
 
 from polyfid.model.logistic import (
     expected_sigmoid,
@@ -121,36 +120,9 @@ def test_arguments_broadcast():
 
 # ------------------------------------------------------------------------- consistency, anywhere
 
-means = st.floats(-60.0, 60.0)
-sds = st.floats(1e-3, 200.0)
-powers = st.floats(0.01, 1.0)
-
 
 @settings(deadline=None)
-@given(means, sds, powers)
-def test_derivatives_of_log_z(m, sd, power):
-    h = 1e-4 * max(1.0, sd)
-    log_z, first, second = tilted_sigmoid([m - h, m, m + h], sd**2, power)
-    assert (log_z[2] - log_z[0]) / (2.0 * h) == pytest.approx(
-        first[1], rel=GRADIENT, abs=1e-9 + 1e-12 * abs(log_z[1]) / h
-    )
-    assert (first[2] - first[0]) / (2.0 * h) == pytest.approx(second[1], rel=GRADIENT, abs=1e-7)
-
-
-@settings(deadline=None)
-@given(means, sds)
-def test_derivatives_of_the_moments(m, sd):
-    # d E g(f) / dm = E g'(f), for g = log sigmoid and g = sigmoid.
-    h = 1e-4 * max(1.0, sd)
-    log_sigmoid, sigmoid, slope = sigmoid_moments([m - h, m, m + h], sd**2)
-    rise = (log_sigmoid[2] - log_sigmoid[0]) / (2.0 * h)
-    away = sigmoid_moments([-m], sd**2).sigmoid[0]
-    assert rise == pytest.approx(away, rel=GRADIENT, abs=1e-8)
-    assert (sigmoid[2] - sigmoid[0]) / (2.0 * h) == pytest.approx(slope[1], rel=GRADIENT, abs=1e-9)
-
-
-@settings(deadline=None)
-@given(means, sds)
+@given(st.floats(-60.0, 60.0), st.floats(1e-3, 200.0))
 def test_ways_to_the_same_number(m, sd):
     moments, tilted = sigmoid_moments([m], sd**2), tilted_sigmoid([m], sd**2)
     mirrored = sigmoid_moments([-m], sd**2)
