@@ -116,6 +116,6 @@ def _single(rows: LabelledPoints, basis: Basis, belief: SparseBelief) -> Sums:
         Phi *= np.sqrt(w).astype(np.float32)[:, None]
         gram = (Phi.T @ Phi).astype(float)
         value = float(expected.value.sum())
-        return Sums(gram, linear.astype(float), value, len(points), float(labels.weight.sum()))
+        return Sums(gram, linear.astype(float), value, len(points))
 
     return rows.reduce(block)

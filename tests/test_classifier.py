@@ -309,13 +309,6 @@ def test_extreme_probabilities_keep_their_digits():
     np.testing.assert_allclose(np.exp(log_proba), proba, rtol=1e-6)
 
 
-def test_many_new_points_in_batches(model, monkeypatch):
-    monkeypatch.setattr("polyfid.inference.posterior.BATCH_ELEMENTS", 500)
-    batched = model.predict_proba(NEW)
-    monkeypatch.undo()
-    np.testing.assert_allclose(batched, model.predict_proba(NEW), atol=1e-14)
-
-
 # Classes
 
 

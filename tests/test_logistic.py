@@ -108,16 +108,6 @@ def test_a_point_mass_is_the_sigmoid_itself():
     np.testing.assert_allclose(log_z, 0.3 * log_expit(m), rtol=1e-11, atol=1e-14)
 
 
-def test_arguments_broadcast():
-    mean, variance = np.array([-1.0, 0.0, 2.0]), 1.5
-    np.testing.assert_array_equal(
-        sigmoid_moments(mean, variance).slope, sigmoid_moments(mean, np.full(3, variance)).slope
-    )
-    table = expected_sigmoid(mean[:, None], np.array([[0.5, 1.5]]))
-    assert table.shape == (3, 2)
-    np.testing.assert_allclose(table[:, 1], expected_sigmoid(mean, variance), rtol=1e-15)
-
-
 # ------------------------------------------------------------------------- consistency, anywhere
 
 

@@ -33,6 +33,7 @@ from polyfid.learning.evidence import Evidence, MovableEvidence, SparseEvidence
 from polyfid.model.likelihoods import Logit
 from polyfid.model.prior import Autoregressive
 from polyfid.rows import Points
+from polyfid.rows.source import LabelledPoints
 
 # Inducing points have a jitter of 1e-12 of their variance.
 SAME = 1e-8
@@ -56,12 +57,8 @@ def posterior_of(evidence):
     return SparsePosterior(evidence.prior, evidence.inducing, fixed.belief)
 
 
-def relabelled(rows, points=None, y=None, weight=None):
-    points = rows.points if points is None else points
-    y = rows.likelihood.y if y is None else y
-    return replace(
-        rows, points=points, likelihood=Logit(y, np.ones(len(y)) if weight is None else weight)
-    )
+def labelled(points, y):
+    return LabelledPoints(points, Logit(y, np.ones(len(y))), n_threads=1)
 
 
 # --------------------------------------------------------- inducing points at the data are exact
@@ -90,12 +87,6 @@ def assert_exact(prior, rows, new, tolerance=SAME):
 def test_points_at_the_rows_are_exact(kernel, make_prior):
     prior = make_prior(kernel)
     assert_exact(prior, make_rows(prior, block_size=7), make_points(9, prior.n_levels, seed=5))
-
-
-@every_likelihood
-def test_points_at_the_rows_are_exact_under_every_likelihood(likelihood):
-    prior = PRIORS["two levels"](1.5 * Matern32(1.1))
-    assert_exact(prior, make_rows(prior, likelihood), make_points(9, 2, seed=5))
 
 
 def test_negative_sites_are_exact_too():
@@ -218,7 +209,6 @@ def test_sums_are_those_of_plain_formulas(three_levels):
     np.testing.assert_allclose(sums.linear, Phi.T @ (first - second * mean), atol=1e-9)
     assert sums.value == pytest.approx(value.sum(), rel=IDENTITY)
     assert sums.n_rows == 60
-    assert sums.weight == pytest.approx(rows.likelihood.weight.sum())
     kl = 0.5 * (np.trace(S) + mu @ mu - len(mu) - np.linalg.slogdet(S)[1])
     assert belief.divergence == pytest.approx(kl, rel=IDENTITY)
     assert SparseBelief.prior(len(mu)).divergence == 0.0
@@ -254,16 +244,11 @@ def test_an_error_in_a_block_comes_through():
 
 
 def test_rows_and_points_that_are_none_are_refused():
-    rows = make_rows(TWO_LEVELS)
     nothing = Points(np.empty((0, 2)), np.empty(0, int))
     with pytest.raises(ValueError, match="at least one row"):
-        relabelled(rows, nothing, np.empty(0))
-    with pytest.raises(ValueError, match="block_size must be at least 1, got 0"):
-        replace(rows, block_size=0)
+        labelled(nothing, np.empty(0))
     with pytest.raises(ValueError, match="at least one point"):
         Basis(PRIORS["one level"](White()), Inducing((np.empty((0, 3)),)))
-    with pytest.raises(ValueError, match="one set of points per process, 2 in all; got 1"):
-        Basis(TWO_LEVELS, Inducing((np.zeros((1, 3)),)))
 
 
 # -------------------------------------------------------------------------------- the bound
@@ -284,7 +269,7 @@ def test_the_bound_rises_with_inducing_points_and_stays_below_the_exact_one(make
 def test_no_pass_that_is_kept_lowers_the_bound():
     # Certain labels and a large scale: whole steps overshoot.
     points = Points(np.linspace(-3.0, 3.0, 200)[:, None], np.zeros(200, dtype=int))
-    rows = relabelled(make_rows(TWO_LEVELS), points, np.sign(np.sin(3.0 * points.x[:, 0]) + 0.1))
+    rows = labelled(points, np.sign(np.sin(3.0 * points.x[:, 0]) + 0.1))
     prior = Autoregressive((3000.0 * RBF(0.5),))
     evidence = SparseEvidence(prior, rows, Inducing((points.x[::10],)), tol=1e-6, max_iter=300)
     told = []
@@ -312,7 +297,7 @@ def test_a_warm_start_saves_passes_and_changes_nothing():
 def test_a_process_of_a_level_without_rows_keeps_its_prior(count):
     prior = Autoregressive((1.5 * RBF(1.1), 0.5 * RBF(0.7)), (0.8,))
     points = Points(make_points(20, 1).x, np.zeros(20, dtype=int))
-    rows = relabelled(make_rows(prior), points, make_labels(points))
+    rows = labelled(points, make_labels(points))
     evidence = tight(prior, rows, Inducing((points.x[:8], points.x[:count])))
     value, posterior = converged(evidence(evidence.theta)), posterior_of(evidence)
     low_mean, low_variance = posterior.mean_and_variance(points)

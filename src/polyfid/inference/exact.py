@@ -94,10 +94,7 @@ class ExactCovariance:
     def condition_near(
         self, sites: Sites, start: ExactBelief, near: Factor | Inverse, tolerance: float, steps: int
     ) -> ExactBelief | None:
-        """As `condition`, for the mean only: conjugate gradients preconditioned by a similar B.
-
-        Returns None where so many steps do not reach the relative tolerance.
-        """
+        """The mean only, by conjugate gradients preconditioned by a similar B; None if too far."""
         root = sites.root
         residual = sites.nu - sites.w * start.mean - start.alpha
         r = root * symv(self.K, residual)
@@ -124,10 +121,9 @@ class ExactCovariance:
         return ExactBelief(self, Sites(w, alpha + w * mean), alpha, mean)
 
     def pull(self, belief: ExactBelief, implicit: tuple[Array, Array] | None) -> Array:
-        """Gradient of the evidence in the prior's theta.
+        """Gradient of the evidence in the prior's theta, with (u, g) the implicit pair.
 
-        The derivative in K is alpha alpha^T / 2 - R / 2 + (u g^T + g u^T) / 2, with (u, g) the
-        implicit pair.
+        The derivative in K is alpha alpha^T / 2 - R / 2 + (u g^T + g u^T) / 2.
         """
         if self._linearised is None:
             raise RuntimeError("this covariance was built without gradient=True")

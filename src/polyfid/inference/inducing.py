@@ -5,11 +5,10 @@ With u_s = g_s(Z_s) and K_uu = L L^T, a row of level t has the features
     phi_i = [A[t, s] L_s^-1 k_s(Z_s, x_i)]_s,  f_i = phi_i^T v + the rest,  v ~ N(0, I),
 
 where the rest, of variance k_ii - phi_i^T phi_i, is what inducing points do not explain. Noise
-that every row has of its own (`White`) cannot be explained by other points, not even by one with
-the same coordinates: it is in k_ii only.
+that every row has of its own (`White`) is in k_ii only: no other point explains it.
 
-What is believed of v is q(v) = N(mu, S), by natural parameters relative to the prior N(0, I): sums
-over the rows, which steps mix linearly,
+The belief of v is q(v) = N(mu, S), by natural parameters relative to the prior N(0, I): sums over
+the rows, which steps mix linearly,
 
     S^-1 = I + sum_i w_i phi_i phi_i^T,  S^-1 mu = sum_i nu_i phi_i.
 """
@@ -74,12 +73,10 @@ class Inducing:
 def choose(
     points: Points, prior: Prior, n_inducing: int | Sequence[int], random_state: Any = None
 ) -> Inducing:
-    """Inducing points for each process of a prior, from the rows of levels that load on it.
+    """Inducing points for each process: rows, nearest to centres of clusters, of its levels.
 
-    They are the rows nearest to the centres of clusters. No row is taken twice, nor one that others
-    explain wholly under the process's kernel: a linear kernel of five columns has five points, a
-    process that no row depends on has none. ``n_inducing`` is the most per process, or one number
-    for each.
+    Rows are never means of rows, so that categories stay categories. No row is taken twice, nor
+    one that others explain wholly under the kernel. ``n_inducing`` is the most per process.
     """
     rng = check_random_state(random_state)
     chosen = []
@@ -120,12 +117,13 @@ def _wigglier(kernel: Kernel) -> Kernel:
 
 
 def _pivots(kernel: Kernel, x: Array, m: int) -> Indices:
-    """The first m pivots of a pivoted Cholesky factorisation of the kernel's matrix.
+    """At most m rows, each the one of which the earlier ones leave most variance unexplained.
 
-    Each is the row of which the earlier ones leave most variance unexplained; there are fewer where
-    the rank of the matrix is less.
+    These are the pivots of a Cholesky factorisation of the kernel's matrix without noise.
     """
-    left = _variance(kernel, x)
+    blocks = (x[start : start + _FEW_ROWS] for start in range(0, len(x), _FEW_ROWS))
+    own = [np.diagonal(kernel.evaluate(Pairs(block, block))) for block in blocks]
+    left = np.concatenate([np.empty(0), *own])
     enough = _EXPLAINED * left.max(initial=0.0)
     rows = np.empty((min(m, len(x)), len(x)))
     pivots: list[int] = []
@@ -140,15 +138,6 @@ def _pivots(kernel: Kernel, x: Array, m: int) -> Indices:
         left[i] = 0.0
         pivots.append(i)
     return np.array(pivots, dtype=np.intp)
-
-
-def _variance(kernel: Kernel, x: Array) -> Array:
-    """The diagonal of the kernel's matrix without noise, which no other row explains, (n,)."""
-    variance = np.empty(len(x))
-    for start in range(0, len(x), _FEW_ROWS):
-        part = slice(start, start + _FEW_ROWS)
-        variance[part] = np.diagonal(kernel.evaluate(Pairs(x[part], x[part])))
-    return variance
 
 
 class LevelBlock:
@@ -183,11 +172,6 @@ class Basis:
     """
 
     def __init__(self, prior: Prior, inducing: Inducing, places: bool = False) -> None:
-        if len(inducing.z) != len(prior.kernels):
-            raise ValueError(
-                f"inducing must have one set of points per process, {len(prior.kernels)} in all; "
-                f"got {len(inducing.z)}"
-            )
         if inducing.total == 0:
             raise ValueError(
                 "inducing must have at least one point; kernels of noise alone have none to choose"
@@ -196,10 +180,8 @@ class Basis:
         self._sets = tuple(PointSet(z) for z in inducing.z)
         # Without noise, even where a point is a row: inducing points are not rows.
         squares = (k.evaluate(Pairs(z, z)) for k, z in zip(prior.kernels, inducing.z, strict=True))
-        made = [jittered_whitener(K) for K in squares]
         #: L_s^-T, upper triangular, of each process.
-        self.whiteners = tuple(T for T, _ in made)
-        self._jitters = tuple(jitter for _, jitter in made)
+        self.whiteners, self._jitters = zip(*map(jittered_whitener, squares), strict=True)
         self.levels = tuple(LevelBlock(prior, inducing, t) for t in range(prior.n_levels))
 
     @cached_property
@@ -323,8 +305,7 @@ class SparseBelief:
     def whitened(self, gram: Array, linear: Array) -> Array:
         """A change of the natural parameters in units of this belief's standard deviations.
 
-        To second order the sum of squares, (m + m^2,), is twice the divergence that the change
-        makes, and twice what such a step gains in the bound if it goes to the rows' own sums.
+        To second order the sum of squares, (m + m^2,), is twice the divergence of the change.
         """
         shift = self._root.T @ (linear - gram @ self.mean)
         turn = self._root.T @ gram @ self._root

@@ -6,7 +6,6 @@ is what LAPACK calls a Fortran-ordered matrix with a valid lower triangle: no co
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -19,8 +18,8 @@ from polyfid.rows.source import one_blas_thread
 
 #: Below this size threads of BLAS cost more than they bring, and very much more on a busy machine.
 SMALL = 800
-#: Size of the blocks into which triangular matrices are cut: products of them are what numpy
-#: has, and unlike scipy's triangular ones they leave the interpreter to other threads.
+#: Size of the blocks into which triangular matrices are cut. Unlike scipy's triangular products,
+#: numpy's products of blocks leave the interpreter to other threads.
 _TRIANGULAR_BLOCK = 128
 
 
@@ -35,34 +34,6 @@ class NotPositiveDefinite(ArithmeticError):  # noqa: N818
 
 class Diverged(NotPositiveDefinite):
     """An iteration ended far from a posterior."""
-
-
-class Factor(ABC):
-    """A symmetric matrix B = H^-1 diag(signs) H^-T, factorised."""
-
-    log_det: float
-    signs: Array | float
-
-    @abstractmethod
-    def solve(self, b: Array) -> Array:
-        """B^-1 b."""
-
-    @abstractmethod
-    def half_solve(self, b: Array, overwrite: bool = False) -> Array:
-        """H = H^T b, so that b^T B^-1 b = h^T diag(signs) h, for b (n, m)."""
-
-    @abstractmethod
-    def quadratic_form(self, d: Array) -> QuadraticForm:
-        """diag(d) B^-1 diag(d), ready for many rows."""
-
-    @abstractmethod
-    def into_inverse(self) -> Inverse:
-        """B^-1, in the memory of the factor if it can be: the factor is gone afterwards."""
-
-    def quadratic(self, V: Array, overwrite: bool = False) -> Array:
-        """diag(V^T B^-1 V), (m,)."""
-        half = self.half_solve(V, overwrite).T
-        return np.asarray(np.einsum("ij,ij->i", half * self.signs, half))
 
 
 @dataclass(frozen=True)
@@ -94,8 +65,11 @@ class QuadraticForm:
         return np.einsum("ij,ij->i", half, half)
 
 
-class Cholesky(Factor):
-    """B = L L^T of a positive definite matrix; takes over (and destroys) the array B."""
+class Cholesky:
+    """B = L L^T of a positive definite matrix; takes over (and destroys) the array B.
+
+    As of every factor, B = H^-1 diag(signs) H^-T.
+    """
 
     signs = 1.0
 
@@ -103,24 +77,33 @@ class Cholesky(Factor):
         self._factor = _checked(lapack.dpotrf(B.T, lower=1, clean=0, overwrite_a=1))
 
     @property
-    def log_det(self) -> float:  # type: ignore[override]
+    def log_det(self) -> float:
         return 2.0 * float(np.log(np.diagonal(self._factor)).sum())
 
     def solve(self, b: Array) -> Array:
+        """B^-1 b."""
         if b.ndim == 1:
             half = blas.dtrsv(self._factor, b, lower=1)
             return np.asarray(blas.dtrsv(self._factor, half, lower=1, trans=1, overwrite_x=1))
         return np.asarray(lapack.dpotrs(self._factor, b, lower=1)[0])
 
     def half_solve(self, b: Array, overwrite: bool = False) -> Array:
+        """H b = h, with b^T B^-1 b = h^T diag(signs) h, for b (n, m)."""
         return np.asarray(blas.dtrsm(1.0, self._factor, b, lower=1, overwrite_b=overwrite))
 
+    def quadratic(self, V: Array, overwrite: bool = False) -> Array:
+        """diag(V^T B^-1 V), (m,)."""
+        half = self.half_solve(V, overwrite).T
+        return np.asarray(np.einsum("ij,ij->i", half, half))
+
     def quadratic_form(self, d: Array) -> QuadraticForm:
+        """diag(d) B^-1 diag(d), ready for many rows."""
         inverse = _checked(lapack.dtrtri(self._factor, lower=1))
         # LAPACK leaves anything in the other triangle, and not always numbers.
         return QuadraticForm(np.ascontiguousarray((np.tril(inverse) * d).T))
 
     def into_inverse(self) -> Inverse:
+        """B^-1, in the memory of the factor, which is gone afterwards."""
         log_det = self.log_det
         inverse = _checked(lapack.dpotri(self._factor, lower=1, overwrite_c=1))
         del self._factor
@@ -141,7 +124,7 @@ class Cholesky(Factor):
 
 
 @dataclass(frozen=True)
-class Indefinite(Factor):
+class Indefinite:
     """Eigenvalues and vectors of B = J + D K D with J = diag(+1 or -1), where some w < 0."""
 
     values: Array
@@ -160,11 +143,11 @@ class Indefinite(Factor):
         return cls(values, vectors)
 
     @property
-    def signs(self) -> Array:  # type: ignore[override]
+    def signs(self) -> Array:
         return np.sign(self.values)
 
     @property
-    def log_det(self) -> float:  # type: ignore[override]
+    def log_det(self) -> float:
         return float(np.log(np.abs(self.values)).sum())
 
     def solve(self, b: Array) -> Array:
@@ -174,12 +157,19 @@ class Indefinite(Factor):
     def half_solve(self, b: Array, overwrite: bool = False) -> Array:
         return np.asarray((self.vectors / np.sqrt(np.abs(self.values))).T @ b)
 
+    def quadratic(self, V: Array, overwrite: bool = False) -> Array:
+        half = self.half_solve(V).T
+        return np.asarray(np.einsum("ij,ij->i", half * self.signs, half))
+
     def quadratic_form(self, d: Array) -> QuadraticForm:
         G = d[:, None] * self.vectors / np.sqrt(np.abs(self.values))
         return QuadraticForm(G, self.signs)
 
     def into_inverse(self) -> Inverse:
         return Inverse(np.asarray((self.vectors / self.values) @ self.vectors.T), self.log_det)
+
+
+Factor = Cholesky | Indefinite
 
 
 def _checked(result: tuple[Array, int]) -> Array:

@@ -1,10 +1,9 @@
 """The one loop of inference: sites give marginals, marginals give sites, until nothing moves.
 
-The loop deals with beliefs, exact or sparse, by their natural parameters: the ones that a belief
-has, and the ones that the labels ask for, given its marginals. A step goes from the first towards
-the second. Where labels are nearly certain whole steps overshoot, and damped ones are slow;
-combining the last few states (Anderson's acceleration, in the metric of the belief) takes a
-fraction of the steps.
+A belief, exact or sparse, has natural parameters; under its marginals the labels ask for others. A
+step goes from the first towards the second. Where labels are nearly certain whole steps overshoot,
+and damped ones are slow; combining the last few states (Anderson's acceleration, in the metric of
+the belief) takes a fraction of the steps.
 """
 
 from __future__ import annotations
@@ -110,7 +109,7 @@ def iterate(
     """
     now, n_iter, step = problem.begin(), 0, 1.0
     past, merits = [_Past.of(now)], [now.merit]
-    while now.distance > tol and n_iter < max_iter and step >= _SHORTEST:
+    while not (now.distance <= tol) and n_iter < max_iter and step >= _SHORTEST:  # NaN goes on
         if watch is not None:
             watch(now, Report("under way", n_iter, now.distance, tuple(merits)))
         n_iter += 1

@@ -36,13 +36,12 @@ CHUNK = 2048
 
 
 class Sums(NamedTuple):
-    """Sums over rows under a belief: of w phi phi^T, nu phi and E l; rows and weights."""
+    """Sums over rows under a belief: of w phi phi^T, nu phi and E l; and how many rows."""
 
     gram: Array
     linear: Array
     value: float
     n_rows: int
-    weight: float
 
     def __add__(self, other: Sums) -> Sums:  # type: ignore[override]
         return Sums(*map(add, self, other))
@@ -102,7 +101,7 @@ class SumsPass(_Pass):
                 linear[block.columns] += (expected.first + w * mean) @ Phi
                 add_weighted_gram(Phi, w, own)
             gram[block.square] += own
-        return Sums(gram, linear, value, len(points), float(likelihood.weight.sum()))
+        return Sums(gram, linear, value, len(points))
 
     def _marginals(self, level: int, points: Points) -> tuple[Array, Array, Array]:
         """Features (n, width), mean and variance (n,) of the latent values of one level's rows."""
@@ -166,9 +165,8 @@ class GradientPass(_Pass):
         for s in block.all_processes:
             loading = block.loading[s]
             A_bar[s] += loading * (second @ basis.prior.kernels[s].diagonal(x))
-            total.process_bar[basis.parameters[s]] += loading**2 * basis.pull_diagonal(
-                x, 0.5 * second, s
-            )
+            diagonal_bar = basis.pull_diagonal(x, 0.5 * second, s)
+            total.process_bar[basis.parameters[s]] += loading**2 * diagonal_bar
         total.likelihood_bar[...] += likelihood.expectations_pullback(mean, variance)
 
 
@@ -203,14 +201,9 @@ class SparseProblem(Problem[SparseBelief]):
     def _state(self, belief: SparseBelief) -> State[SparseBelief]:
         sums = self._sums(belief)
         gap = belief.whitened(sums.gram - belief.gram, sums.linear - belief.linear)
-        return State(
-            belief,
-            sums,
-            (belief.gram, belief.linear),
-            (sums.gram, sums.linear),
-            merit=sums.value - belief.divergence,
-            distance=float(np.linalg.norm(gap)),
-        )
+        merit, distance = sums.value - belief.divergence, float(np.linalg.norm(gap))
+        at, to = (belief.gram, belief.linear), (sums.gram, sums.linear)
+        return State(belief, sums, at, to, merit, distance)
 
 
 def _take(points: Points, likelihood: Likelihood, rows: slice) -> tuple[Points, Likelihood]:

@@ -18,8 +18,6 @@ from polyfid.model.likelihoods import Likelihood
 from polyfid.model.prior import CrossCovariance, Prior
 from polyfid.rows import Points
 
-#: Elements of a temporary array while predicting, (batch, n): a megabyte stays in cache.
-BATCH_ELEMENTS = 1 << 17
 #: Of more rows than this the factor is out of cache, and batches get no shorter: it is read once
 #: per batch. Nor is it inverted, which takes memory, and time that only very many points give back.
 _MANY_ROWS = 512
@@ -190,20 +188,17 @@ class Posterior(LatentPosterior):
         return self.factor.quadratic(np.multiply(k, self.root, out=k).T, overwrite=True)
 
     def _batches(self, new: Points) -> Iterator[_Batch]:
-        size = max(1, BATCH_ELEMENTS // max(1, min(len(self.points), _MANY_ROWS)))
         for level, rows in new.segments():
-            for start in range(rows.start, rows.stop, size):
-                part = slice(start, min(start + size, rows.stop))
-                K = self._towards(new.x[part], level)
-                yield part, K, self.alpha, self._shrinkage
+            for batch in pieces(rows, min(len(self.points), _MANY_ROWS)):
+                K = self._towards(new.x[batch], level)
+                yield batch, K, self.alpha, self._shrinkage
 
 
 @dataclass(frozen=True)
 class SparsePosterior(LatentPosterior):
     """Gaussian posterior of the latent functions, given a belief of the inducing variables.
 
-    With phi = L^-1 k_u, the mean is phi^T mu and the covariance k_** - phi^T (I - S) phi. The cost
-    of a prediction depends on the number of inducing points, not on that of the rows.
+    With phi = L^-1 k_u, the mean is phi^T mu and the covariance k_** - phi^T (I - S) phi.
     """
 
     prior: Prior
@@ -271,8 +266,8 @@ class SparsePosterior(LatentPosterior):
     def _batches(self, new: Points) -> Iterator[_Batch]:
         for t, rows in new.segments():
             block = self.basis.levels[t]
-            for part in pieces(rows, block.width):
-                K = np.empty((part.stop - part.start, block.width))
+            for batch in pieces(rows, block.width):
+                K = np.empty((batch.stop - batch.start, block.width))
                 for s in block.processes:
-                    K[:, block.parts[s]] = self.basis.covariance(new.x[part], s)
-                yield part, K, *self._weights[t]
+                    K[:, block.parts[s]] = self.basis.covariance(new.x[batch], s)
+                yield batch, K, *self._weights[t]

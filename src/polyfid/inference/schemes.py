@@ -169,9 +169,7 @@ class EP(Scheme[Cavity]):
         return likelihood.tilted_pullback(labels.mean, labels.variance, labels.copies)
 
 
-SCHEMES: dict[str, Scheme[Any]] = {
-    scheme.name: scheme for scheme in (Laplace(), EP(), Variational())
-}
+SCHEMES: dict[str, Scheme[Any]] = {s.name: s for s in (Laplace(), EP(), Variational())}
 
 
 @dataclass(frozen=True)
@@ -193,11 +191,7 @@ def run(
     max_iter: int = 100,
     gradient: bool = False,
 ) -> Fixed:
-    """Run a scheme to its fixed point.
-
-    Raises `Diverged` where it does not converge and ends at an impossible evidence: labels cannot
-    be more than certain.
-    """
+    """Run a scheme to its fixed point; raises `Diverged` at an impossible evidence."""
     problem = ExactProblem(scheme, covariance, likelihood, start, gradient or scheme.needs_variance)
     state, report = iterate(problem, tol, max_iter)
     log_z = scheme.log_z(state.belief, state.labels)
@@ -209,31 +203,28 @@ def run(
     return Fixed(state.belief, state.labels, log_z, report)
 
 
+@dataclass
 class ExactProblem(Problem[ExactBelief]):
     """The sites of all rows; ``inverted``: the last belief is to have B^-1, not a factor of B."""
 
-    def __init__(
-        self,
-        scheme: Scheme[Any],
-        covariance: ExactCovariance,
-        likelihood: Likelihood,
-        start: Start | None = None,
-        inverted: bool = False,
-    ) -> None:
-        self.scheme, self.covariance, self.likelihood = scheme, covariance, likelihood
-        self.memory, self.has_objective = scheme.memory, scheme.has_objective
-        self.inverted = inverted
-        self._start = start
+    scheme: Scheme[Any]
+    covariance: ExactCovariance
+    likelihood: Likelihood
+    start: Start | None = None
+    inverted: bool = False
+
+    def __post_init__(self) -> None:
+        self.memory, self.has_objective = self.scheme.memory, self.scheme.has_objective
         #: B of sites like those at hand, factorised or inverted, for cheap steps.
-        self._near = None if start is None else start.solver
+        self._near = None if self.start is None else self.start.solver
 
     def begin(self) -> State[ExactBelief]:
         cold = self._state(self.covariance.prior_belief())
-        if self._start is None:
+        if self.start is None:
             return cold
         # The old sites under the new prior: a Newton step from the old mode.
-        sites = self._start.sites
-        moved = self.covariance.with_alpha(self._start.alpha, sites.w)
+        sites = self.start.sites
+        moved = self.covariance.with_alpha(self.start.alpha, sites.w)
         try:
             warm = self._state(self._condition_near(sites, moved) or self._condition(sites, moved))
         except NotPositiveDefinite:

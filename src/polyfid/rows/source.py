@@ -116,8 +116,6 @@ class LabelledPoints(View):
     def __post_init__(self) -> None:
         if len(self.points) == 0:
             raise ValueError("points must have at least one row, got none")
-        if self.block_size < 1:
-            raise ValueError(f"block_size must be at least 1, got {self.block_size}")
 
     def blocks(self) -> Iterator[tuple[Points, Any]]:
         for start in range(0, len(self.points), self.block_size):
@@ -161,9 +159,8 @@ def add_up(
 ) -> Sum:
     """Add a function of all blocks in threads, with few more blocks in memory than threads.
 
-    Each thread has one thread of BLAS, and terms are added in the order of the blocks, so that
-    the sum does not depend on the number of threads: None is one per processor, and negative
-    numbers are as for joblib.
+    Terms are added in the order of the blocks, so that the sum does not depend on the number of
+    threads: None is one per processor, and negative numbers are as for joblib.
     """
     n_threads = joblib.cpu_count() if n_threads is None else joblib.effective_n_jobs(n_threads)
     terms = _in_threads(blocks, function, n_threads)

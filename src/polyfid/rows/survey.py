@@ -1,7 +1,6 @@
 """The first reading of rows that come in blocks: classes, levels, counts, and a sample.
 
-The contents of one block can be added to those of another, so that blocks may be read one after
-another or in many places.
+Contents of blocks add up, so that blocks may be read one after another or in many places.
 """
 
 from __future__ import annotations
@@ -23,10 +22,9 @@ Levels = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Block:
-    """Rows that were checked, of block ``number``, with names of classes in ``y``.
+    """Rows that were checked; ``y`` has names of classes, ``level`` places in ``levels``.
 
-    ``level`` has places in ``levels``, the names that occur in this block. ``is_ordered``: whether
-    the fidelity carries the order of the levels.
+    ``is_ordered``: whether the fidelity carries the order of the levels.
     """
 
     number: int
