@@ -53,14 +53,14 @@ class Start:
 class ExactCovariance:
     """Prior covariance K of the latent values at the rows; ``gradient`` keeps what `pull` needs.
 
-    ``parts`` are the tiles of an earlier covariance, which keep distances between points.
+    ``tiled``: tiles of the same points from before, which keep the distances between them.
     """
 
     def __init__(
-        self, prior: Prior, points: Points, parts: list[Tile] | None = None, gradient: bool = False
+        self, prior: Prior, points: Points, tiled: list[Tile] | None = None, gradient: bool = False
     ) -> None:
         self.prior, self.points = prior, points
-        self.tiles = tiles(points) if parts is None else parts
+        self.tiles = tiles(points) if tiled is None else tiled
         self._linearised = prior.linearise(self.tiles) if gradient else None
         self.K = prior.covariance(self.tiles) if self._linearised is None else self._linearised.K
         self.diagonal = np.diagonal(self.K).copy()

@@ -152,7 +152,7 @@ class LevelBlock:
         own = [np.r_[inducing.slices[s]] for s in self.processes]
         #: Coordinates among all of v, and where each process has its own among these.
         self.columns: Indices = np.concatenate([np.empty(0, dtype=np.intp), *own])
-        self.parts = dict(zip(self.processes, consecutive(map(len, own)), strict=True))
+        self.slices = dict(zip(self.processes, consecutive(map(len, own)), strict=True))
 
     @property
     def width(self) -> int:
@@ -216,7 +216,7 @@ class Basis:
     def level_features(self, x: Array, block: LevelBlock, out: Array) -> None:
         """Features of points of one level in their own coordinates, (n, block.width)."""
         for s in block.processes:
-            self.whiten(self.covariance(x, s), s, block.loading[s], out[:, block.parts[s]])
+            self.whiten(self.covariance(x, s), s, block.loading[s], out[:, block.slices[s]])
 
     def features(self, points: Points) -> Array:
         """Phi, (n, total)."""
@@ -235,8 +235,8 @@ class Basis:
         d phi = -low(L^-1 dK_uu L^-T) phi, so that K_uu_bar = -L^-T low(B) L^-1.
         """
         bars = []
-        for s, (z, part) in enumerate(zip(self.inducing.z, self.inducing.slices, strict=True)):
-            low = np.tril(B[part, part])
+        for s, (z, own) in enumerate(zip(self.inducing.z, self.inducing.slices, strict=True)):
+            low = np.tril(B[own, own])
             low.flat[:: len(z) + 1] *= 0.5
             T = self.whiteners[s]
             K_bar = -0.5 * (T @ (low + low.T) @ T.T)

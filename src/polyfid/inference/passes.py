@@ -8,7 +8,7 @@ no parameters),
 
     phi_bar_i = E l'_i mu + E l''_i (S - I) phi_i,  k_bar_ii = E l''_i / 2,
 
-and a kernel takes part in k_s(Z_s, x_i) and k_s(x_i, x_i) of every row, and in K_uu once.
+and a kernel is in k_s(Z_s, x_i) and k_s(x_i, x_i) of every row, and in K_uu once.
 """
 
 from __future__ import annotations
@@ -131,8 +131,8 @@ class GradientPass(_Pass):
         stacked = np.vstack([excess, of_level.mean])
         onward = np.empty_like(stacked)
         for s in block.processes:
-            part = block.parts[s]
-            np.matmul(stacked[:, part], self.basis.whiteners[s].T, out=onward[:, part])
+            own = block.slices[s]
+            np.matmul(stacked[:, own], self.basis.whiteners[s].T, out=onward[:, own])
         return onward
 
     def __call__(self, points: Points, likelihood: Likelihood) -> GradientSums:
@@ -151,7 +151,7 @@ class GradientPass(_Pass):
         Phi, A_bar = padded[:, :-1], total.A_bar[level]
         at = {s: basis.linearise(x, s) for s in block.processes}
         for s in block.processes:
-            basis.whiten(at[s].K, s, block.loading[s], Phi[:, block.parts[s]])
+            basis.whiten(at[s].K, s, block.loading[s], Phi[:, block.slices[s]])
         mean, excess = self.levels[level].moments(Phi)
         variance = np.maximum(basis.prior.diagonal(points) + excess, 0.0)
         _, first, second = likelihood.expectations(mean, variance)
@@ -159,7 +159,7 @@ class GradientPass(_Pass):
         padded[:, -1] = first
         K_bar = padded @ self._onward[level]
         for s in block.processes:
-            own = np.ascontiguousarray(K_bar[:, block.parts[s]])
+            own = np.ascontiguousarray(K_bar[:, block.slices[s]])
             A_bar[s] += np.vdot(own, at[s].K)
             total.process_bar[basis.parameters[s]] += block.loading[s] * basis.pull(at[s], own)
         for s in block.all_processes:

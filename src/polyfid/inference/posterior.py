@@ -259,8 +259,8 @@ class SparsePosterior(LatentPosterior):
         G = vectors[:, kept] * np.sqrt(np.abs(values[kept]))
         alpha = self.belief.mean[block.columns]
         for s in block.processes:
-            part, T = block.parts[s], block.loading[s] * self.basis.whiteners[s]
-            G[part], alpha[part] = T @ G[part], T @ alpha[part]
+            own, T = block.slices[s], block.loading[s] * self.basis.whiteners[s]
+            G[own], alpha[own] = T @ G[own], T @ alpha[own]
         return alpha, QuadraticForm(G, np.sign(values[kept]))
 
     def _batches(self, new: Points) -> Iterator[_Batch]:
@@ -269,5 +269,5 @@ class SparsePosterior(LatentPosterior):
             for batch in pieces(rows, block.width):
                 K = np.empty((batch.stop - batch.start, block.width))
                 for s in block.processes:
-                    K[:, block.parts[s]] = self.basis.covariance(new.x[batch], s)
+                    K[:, block.slices[s]] = self.basis.covariance(new.x[batch], s)
                 yield batch, K, *self._weights[t]
