@@ -13,11 +13,10 @@ from threadpoolctl import threadpool_limits
 from benchmarks.figures import Context, Figure, at_least, info
 from benchmarks.timing import take_turns
 from polyfid.datasets import make_cokriging
-from polyfid.inference.inducing import Basis, SparseBelief
+from polyfid.inference.inducing import Basis, SparseBelief, choose
 from polyfid.inference.loop import iterate
 from polyfid.inference.passes import LevelBelief, SparseProblem, Sums, SumsPass
 from polyfid.inference.posterior import SparsePosterior
-from polyfid.inference.selection import choose
 from polyfid.kernels import RBF
 from polyfid.model.likelihoods import Likelihood, Logit
 from polyfid.model.logistic import expected_sigmoid
@@ -38,7 +37,7 @@ def run(context: Context) -> list[Figure]:
     prior = Autoregressive((4.0 * RBF(1.2),))
     inducing = choose(points, prior, m, random_state=0)
     basis = Basis(prior, inducing)
-    start = SparseBelief.prior(basis.total)
+    start = SparseBelief.prior(basis.inducing.total)
 
     nothing = labels.theta  # no free parameters
 
@@ -117,6 +116,6 @@ def _single(rows: LabelledPoints, basis: Basis, belief: SparseBelief) -> Sums:
         Phi *= np.sqrt(w).astype(np.float32)[:, None]
         gram = (Phi.T @ Phi).astype(float)
         value = float(expected.value.sum())
-        return Sums(gram, linear.astype(float), value, len(points), float(labels.weight.sum()))
+        return Sums(gram, linear.astype(float), value, len(points))
 
     return rows.reduce(block)

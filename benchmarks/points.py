@@ -19,7 +19,7 @@ from polyfid.kernels import RBF
 def pivots_of_all_rows() -> Any:
     """Inducing points where most variance is left under the kernel, without clusters before."""
     return mock.patch.multiple(
-        "polyfid.inference.selection",
+        "polyfid.inference.inducing",
         _nearest_to_centres=lambda x, m, rng: x,
         _wigglier=lambda kernel: kernel,
     )

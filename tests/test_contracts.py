@@ -12,6 +12,7 @@ from families import (
     assert_gradient,
     assert_gradient_along_a_direction,
     contradicted_rows,
+    converged,
     dense_covariance,
     differences,
     every_combination,
@@ -32,6 +33,7 @@ from polyfid.model.likelihoods import Derivatives, Expectations, Likelihood
 from polyfid.model.logistic import Tilted
 from polyfid.model.prior import Autoregressive, Coregional, tiles
 from polyfid.rows import Points
+from polyfid.rows.source import LabelledPoints
 
 
 def make_evidence(prior, scheme, likelihood="logit"):
@@ -51,14 +53,15 @@ def tight(prior, rows, scheme):
 
 @every_combination
 @every_prior
-@every_kernel([*SMOOTH, "sum with noise", "wrapped noise"])
+@every_kernel([*SMOOTH, *NOISY, "wrapped noise"])
 def test_evidence_gradient_along_a_direction(kernel, make_prior, scheme, likelihood):
     assert_gradient_along_a_direction(make_evidence(make_prior(kernel), scheme, likelihood))
 
 
 @every_combination
 @every_prior
-def test_evidence_gradient_of_each_parameter(make_prior, scheme, likelihood):
+def test_evidence_gradient_of_each_parameter(make_prior, scheme, likelihood, monkeypatch):
+    monkeypatch.setattr(prior_module, "TILE_ELEMENTS", 1)  # many tiles
     assert_gradient(make_evidence(make_prior(1.5 * RBF(1.1) + White(0.2)), scheme, likelihood))
 
 
@@ -72,6 +75,7 @@ def test_evidence_gradient_with_negative_sites(scheme):
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("scale", [1e-3, 100.0])
 def test_evidence_gradient_far_from_typical(scheme, scale):
+    # At 100 whole steps overshoot near the end by less than the merit can tell from rounding.
     assert_gradient(make_evidence(PRIORS["two levels"](scale * RBF(1.1)), scheme))
 
 
@@ -97,7 +101,7 @@ def test_gradient_needs_to_be_asked_for():
     assert evidence(evidence.theta, gradient=False).gradient.size == 0
     covariance, _, fixed = evidence.fixed(evidence.theta)
     with pytest.raises(RuntimeError, match="gradient=True"):
-        covariance.pull(fixed.belief.inverted(), None)
+        covariance.pull(fixed.belief, None)
 
 
 # ---------------------------------------------------------- a Gaussian likelihood is regression
@@ -142,15 +146,11 @@ class Gaussian(Likelihood):
 def test_gaussian_likelihood_is_exact_regression(scheme, make_prior, weights):
     n, noise = 15, 0.3
     prior = make_prior(1.5 * RBF(1.1) + White(0.1))
-    points = make_points(n, prior.n_levels)
-    rng = np.random.RandomState(2)
-    y, weight = rng.normal(0.0, 1.5, n), np.resize(weights, n)
-    evidence = Evidence(
-        prior, Gaussian(y, weight, noise), points, SCHEMES[scheme], tol=1e-10, max_iter=500
-    )
-    value = evidence(evidence.theta)
-    covariance, _, fixed = evidence.fixed(evidence.theta)
-    assert value.report.converged
+    points, new = make_points(n, prior.n_levels), make_points(7, prior.n_levels, seed=5)
+    y, weight = np.random.RandomState(2).normal(0.0, 1.5, n), np.resize(weights, n)
+    evidence = tight(prior, LabelledPoints(points, Gaussian(y, weight, noise)), scheme)
+    value = converged(evidence(evidence.theta))
+    belief = evidence.fixed(evidence.theta)[2].belief
 
     K = dense_covariance(prior, points, points, same=True)
     S = K + np.diag(noise / weight)
@@ -159,20 +159,15 @@ def test_gaussian_likelihood_is_exact_regression(scheme, make_prior, weights):
     log_z = multivariate_normal(np.zeros(n), S).logpdf(y) + extra.sum()
     assert value.value == pytest.approx(log_z, rel=IDENTITY)
 
-    mean = K @ np.linalg.solve(S, y)
-    variance = np.diag(K - K @ np.linalg.solve(S, K))
-    np.testing.assert_allclose(fixed.belief.mean, mean, rtol=0.0, atol=IDENTITY)
-    np.testing.assert_allclose(fixed.belief.variance, variance, rtol=IDENTITY, atol=IDENTITY)
+    def check(mean, variance, k, own):
+        exact = np.diag(own - k @ np.linalg.solve(S, k.T))
+        np.testing.assert_allclose(mean, k @ np.linalg.solve(S, y), rtol=0.0, atol=IDENTITY)
+        np.testing.assert_allclose(variance, exact, rtol=IDENTITY, atol=IDENTITY)
 
-    new = make_points(7, prior.n_levels, seed=5)
-    k = dense_covariance(prior, new, points)
-    mean, variance = Posterior.from_belief(
-        covariance.prior, points, fixed.belief
-    ).mean_and_variance(new)
-    np.testing.assert_allclose(mean, k @ np.linalg.solve(S, y), rtol=0.0, atol=IDENTITY)
-    own = np.diag(dense_covariance(prior, new, new, same=True))
-    exact = own - np.einsum("ij,ji->i", k, np.linalg.solve(S, k.T))
-    np.testing.assert_allclose(variance, exact, rtol=IDENTITY, atol=IDENTITY)
+    check(belief.mean, belief.variance, K, K)
+    moments = Posterior.from_belief(prior, points, belief).mean_and_variance(new)
+    own = dense_covariance(prior, new, new, same=True)
+    check(*moments, dense_covariance(prior, new, points), own)
 
     # d log Z / d theta = tr((a a^T - S^-1) dK / d theta) / 2, a = S^-1 y.
     a = np.linalg.solve(S, y)
@@ -189,43 +184,15 @@ def test_gaussian_likelihood_is_exact_regression(scheme, make_prior, weights):
 # ----------------------------------------------------------------------- the prior and its tiles
 
 
-def pulled_back(prior, points, G):
-    """Gradient of sum_ij G_ij K_ij, G symmetric."""
-    doubled = np.triu(2.0 * G, 1) + np.diag(np.diag(G))
-    return prior.linearise(tiles(points)).pull(lambda tile: doubled[tile.rows, tile.cols])
-
-
-def symmetric(n, seed=3):
-    G = np.random.RandomState(seed).normal(size=(n, n))
-    return G + G.T
-
-
-@pytest.mark.parametrize("tile_elements", [32768, 1], ids=["large tiles", "small tiles"])
-@every_prior
-@every_kernel([*SMOOTH, *NOISY, "wrapped noise"])
-def test_prior_pullback(kernel, make_prior, tile_elements, monkeypatch):
-    monkeypatch.setattr(prior_module, "TILE_ELEMENTS", tile_elements)
-    prior = make_prior(kernel)
-    points = make_points(40, prior.n_levels)
-    G = symmetric(len(points))
-
-    def weighted(theta):
-        K = prior.with_theta(theta).covariance(tiles(points))
-        return np.sum(G * (np.triu(K) + np.triu(K, 1).T))
-
-    expected = differences(weighted, prior.theta)
-    atol = 1e-2 * GRADIENT * np.abs(expected).max()
-    np.testing.assert_allclose(pulled_back(prior, points, G), expected, rtol=GRADIENT, atol=atol)
-
-
 @pytest.mark.parametrize("kind", [Autoregressive, Coregional])
 def test_fixed_loadings_are_not_in_theta(kind):
-    kernels, points, G = (1.5 * RBF(1.1), RBF(0.7)), make_points(12, 2), symmetric(12)
+    kernels = (1.5 * RBF(1.1), RBF(0.7))
     given = (0.8,) if kind is Autoregressive else [[1.0, 0.2], [0.5, -0.7]]
     fixed, free = kind(kernels, given, "fixed"), kind(kernels, given)
     cut = np.size(given)
     assert len(fixed.theta) == len(fixed.bounds) == len(fixed.theta_names) == len(free.theta) - cut
-    np.testing.assert_array_equal(pulled_back(fixed, points, G), pulled_back(free, points, G)[cut:])
+    gradients = [make_evidence(p, "laplace")(p.theta).gradient for p in (fixed, free)]
+    np.testing.assert_allclose(gradients[0], gradients[1][cut:], rtol=IDENTITY)
     changed = fixed.with_theta(np.log([1.0, 2.0, 3.0]))
     np.testing.assert_array_equal(changed.loadings, fixed.loadings)
     assert changed.kernels[1].length_scale == pytest.approx(3.0)

@@ -31,15 +31,6 @@ from polyfid.rows.source import InBlocks, InMemory
 # Points
 
 
-def test_points_are_sorted_by_level_and_keep_their_order_within():
-    x = np.arange(5.0)[:, None]
-    points, order = Points.sort(x, np.array([1, 0, 1, 0, 2]))
-    assert order.tolist() == [1, 3, 0, 2, 4]
-    assert points.x[:, 0].tolist() == [1.0, 3.0, 0.0, 2.0, 4.0]
-    assert points.level.tolist() == [0, 0, 1, 1, 2]
-    assert len(points) == 5
-
-
 def test_segments_are_the_levels_that_occur():
     points = Points(np.zeros((4, 1)), np.array([0, 0, 2, 2]))
     assert points.segments() == [(0, slice(0, 2)), (2, slice(2, 4))]

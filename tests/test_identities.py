@@ -204,20 +204,6 @@ def test_a_channel_that_tells_nothing_leaves_the_prior(scheme):
     same(fit.predict(x_new, 1), (np.zeros(7), np.full(7, 0.8**2 * 2.0 + 0.7)))
 
 
-@schemes
-def test_row_order(scheme):
-    a = Fit(PRIOR, logit(y, weight), x, level, scheme)
-    shuffled = np.random.RandomState(0).permutation(len(y))
-    points, order = Points.sort(x[shuffled], level[shuffled])
-    rows = shuffled[order]
-    assert not np.array_equal(rows, np.arange(len(y)))
-    b = Fit(PRIOR, logit(y, weight).take(rows), points.x, points.level, scheme)
-    same_fit(a, b, x_new)
-    same(a.gradient, b.gradient, 1e-8)
-    same(a.belief.mean[rows], b.belief.mean)
-    same(a.belief.variance[rows], b.belief.variance)
-
-
 def channel(y, weight, level):
     return NoisyLogit.from_flip_rates(y, weight, level, [0.2, 0.0], [True, False])
 
@@ -245,6 +231,3 @@ def test_fractions_add_up(scheme):
     parts = np.resize([0.3, 0.7], len(rows))
     halves = Fit(PRIOR, logit(y[rows], parts), x[rows], level[rows], scheme)
     same_fit(Fit(PRIOR, logit(y), x, level, scheme), halves, x_new)
-
-
-# ------------------------------------------------------------------------- the paper's own form

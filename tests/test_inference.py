@@ -172,22 +172,18 @@ def test_hard_problems(problem, scale, scheme, rates):
         assert value.value == pytest.approx(weight.sum() * np.log(0.5), rel=1e-3)
 
 
-@schemes
-def test_kernels_that_are_not_positive_definite_in_floating_point(scheme):
-    # Rank two for forty rows, and a length-scale that makes all rows alike.
-    x = np.random.RandomState(0).normal(size=(40, 2))
-    y = np.where(x[:, 0] > 0.1 * x[:, 1], 1.0, -1.0)
-    for kernel in (100.0 * Linear(1.0), 100.0 * RBF(1e6), Constant(25.0)):
-        prior = Autoregressive((kernel, kernel), (1.0,))
-        covariance, likelihood = make(x, y)
-        assert_sound(scheme, prior, covariance.points, likelihood)
+SINGULAR = [100.0 * Linear(1.0), 100.0 * RBF(1e6), Constant(25.0)]
+EXTREME = [
+    *(Autoregressive((kernel, kernel), (1.0,)) for kernel in SINGULAR),
+    *(two_levels(rho=rho) for rho in (0.0, -1.0, 1e3)),
+]
 
 
 @schemes
-@pytest.mark.parametrize("rho", [0.0, -1.0, 1e3])
-def test_extreme_rho(scheme, rho):
+@pytest.mark.parametrize("prior", EXTREME)
+def test_singular_kernels_and_extreme_rho(scheme, prior):
     covariance, likelihood = typical()
-    assert_sound(scheme, two_levels(rho=rho), covariance.points, likelihood)
+    assert_sound(scheme, prior, covariance.points, likelihood)
 
 
 # ----------------------------------------------------------------------------------- convergence
@@ -203,45 +199,14 @@ def overshooting():
 
 
 @schemes
-@pytest.mark.parametrize("scale", [0.1, 1.0, 10.0, 100.0])
-@pytest.mark.parametrize("length", [0.3, 1.0, 5.0])
-def test_typical_problems_converge(scheme, scale, length):
-    covariance, likelihood = typical(prior=two_levels(scale, length))
-    fixed = run(SCHEMES[scheme], covariance, likelihood)
-    assert fixed.report.converged, str(fixed.report)
-    assert fixed.report.distance <= 1e-6
-    assert str(fixed.report).startswith(f"converged after {fixed.report.n_iter} steps")
-
-
-def test_a_flat_merit_does_not_let_the_loop_run_in_circles():
-    # Near the end full steps overshoot, by less than the merit can tell from rounding.
-    rng = np.random.RandomState(0)
-    x = np.column_stack([rng.uniform(-2.0, 2.0, (12, 2)), rng.randint(0, 3, 12)])
-    truth = 1.5 * np.sin(2.0 * x[:, 0]) + x[:, 1]
-    y = np.where(np.random.RandomState(1).uniform(size=12) < expit(3.0 * truth), 1.0, -1.0)
-    prior = Autoregressive((100.0 * RBF(1.1), 122.0 * RBF(1.34)), (0.8,))
-    level = np.repeat([0, 1], [7, 5])
-    covariance, likelihood = make(x, y, np.resize([0.3, 1.0, 2.0, 2.5], 12), prior, level)
-    fixed = run(SCHEMES["variational"], covariance, likelihood, tol=1e-9, max_iter=300)
-    assert fixed.report.converged, str(fixed.report)
-
-
-@schemes
 def test_too_few_steps_are_reported(scheme):
-    covariance, likelihood = typical(prior=two_levels(10.0))
-    whole = run(SCHEMES[scheme], covariance, likelihood, tol=1e-8)
-    short = run(SCHEMES[scheme], covariance, likelihood, max_iter=1)
-    assert whole.report.converged
-    assert not short.report.converged
-    assert short.report.n_iter == 1
+    problem = typical(prior=two_levels(10.0))
+    whole = run(SCHEMES[scheme], *problem, tol=1e-8)
+    short = run(SCHEMES[scheme], *problem, max_iter=1)
+    assert str(whole.report).startswith(f"converged after {whole.report.n_iter} steps")
     assert str(short.report).startswith("not converged: out of steps after 1 steps")
-    assert short.report.distance > 1e-6
     assert np.isfinite(short.log_z)
     assert abs(short.log_z - whole.log_z) > 1e-6
-    evidence = Evidence(
-        covariance.prior, likelihood, covariance.points, SCHEMES[scheme], max_iter=1
-    )
-    assert not evidence(evidence.theta).report.converged
 
 
 PROBLEMS = {
@@ -270,7 +235,6 @@ def test_merit_rises(scheme, problem):
 @pytest.mark.parametrize("max_iter", [1, 3, 6, 500])
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_the_distance_is_that_of_the_state_returned(scheme, max_iter, problem):
-    # The last step used to be taken undamped, and the distance before it reported.
     covariance, likelihood = PROBLEMS[problem]()
     scheme = SCHEMES[scheme]
     fixed = run(scheme, covariance, likelihood, max_iter=max_iter)
@@ -334,24 +298,6 @@ def test_warm_and_cold_starts_agree(scheme, near):
         assert warm.report.n_iter <= cold.report.n_iter
 
 
-@schemes
-def test_a_walk_of_evidences_is_the_same_as_single_ones(scheme):
-    covariance, likelihood = typical()
-    rng = np.random.RandomState(0)
-    options = {"tol": 1e-9, "max_iter": 500}
-    walk = Evidence(two_levels(), likelihood, covariance.points, SCHEMES[scheme], **options)
-    theta = walk.theta
-    for _ in range(5):
-        theta = theta + 0.5 * rng.normal(size=len(theta))
-        single = Evidence(two_levels(), likelihood, covariance.points, SCHEMES[scheme], **options)
-        a, b = walk(theta), single(theta)
-        assert a.report.converged
-        assert a.value == pytest.approx(b.value, rel=1e-9)
-        np.testing.assert_allclose(a.gradient, b.gradient, rtol=1e-6, atol=1e-7)
-    walk.warm = None
-    assert walk(theta).report.n_iter == b.report.n_iter
-
-
 def test_the_cheap_steps_are_taken_and_change_nothing(monkeypatch):
     # Laplace near a factor at hand: conjugate gradients instead of a factorisation.
     covariance, likelihood = typical(60, prior=two_levels(4.0))
@@ -378,9 +324,7 @@ def test_the_cheap_steps_are_taken_and_change_nothing(monkeypatch):
 def test_weak_sites_keep_their_variance(scheme):
     # v_i = (1 - [B^-1]_ii) / w_i has no digits left where w_i is tiny.
     covariance, _ = typical(prior=two_levels(2.0))
-    y = np.ones(30)
-    weight = np.where(np.arange(30) % 2 == 0, 1e-14, 1.0)
-    likelihood = Logit(y, weight)
+    likelihood = Logit(np.ones(30), np.resize([1e-14, 1.0], 30))
     fixed = run(SCHEMES[scheme], covariance, likelihood, tol=1e-9)
     _, joint = dense(covariance, fixed.belief.sites)
     np.testing.assert_allclose(fixed.belief.variance, np.diag(joint), rtol=1e-9)

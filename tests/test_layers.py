@@ -13,7 +13,7 @@ SRC = Path(__file__).parents[1] / "src" / "polyfid"
 # A module may import from lines above its own and from its own package.
 # Names on one line do not import each other.
 LAYERS = [
-    ["_version", "arrays", "atomic", "frames", "text", "values"],
+    ["_version", "arrays", "atomic", "text", "values"],
     ["model_files", "rows"],
     ["kernels"],
     ["model"],

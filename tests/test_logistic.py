@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit, log_expit, log_ndtr
-from tolerances import GRADIENT
 
 from polyfid.model.logistic import (
     expected_sigmoid,
@@ -109,48 +108,11 @@ def test_a_point_mass_is_the_sigmoid_itself():
     np.testing.assert_allclose(log_z, 0.3 * log_expit(m), rtol=1e-11, atol=1e-14)
 
 
-def test_arguments_broadcast():
-    mean, variance = np.array([-1.0, 0.0, 2.0]), 1.5
-    np.testing.assert_array_equal(
-        sigmoid_moments(mean, variance).slope, sigmoid_moments(mean, np.full(3, variance)).slope
-    )
-    table = expected_sigmoid(mean[:, None], np.array([[0.5, 1.5]]))
-    assert table.shape == (3, 2)
-    np.testing.assert_allclose(table[:, 1], expected_sigmoid(mean, variance), rtol=1e-15)
-
-
 # ------------------------------------------------------------------------- consistency, anywhere
 
-means = st.floats(-60.0, 60.0)
-sds = st.floats(1e-3, 200.0)
-powers = st.floats(0.01, 1.0)
-
 
 @settings(deadline=None)
-@given(means, sds, powers)
-def test_derivatives_of_log_z(m, sd, power):
-    h = 1e-4 * max(1.0, sd)
-    log_z, first, second = tilted_sigmoid([m - h, m, m + h], sd**2, power)
-    assert (log_z[2] - log_z[0]) / (2.0 * h) == pytest.approx(
-        first[1], rel=GRADIENT, abs=1e-9 + 1e-12 * abs(log_z[1]) / h
-    )
-    assert (first[2] - first[0]) / (2.0 * h) == pytest.approx(second[1], rel=GRADIENT, abs=1e-7)
-
-
-@settings(deadline=None)
-@given(means, sds)
-def test_derivatives_of_the_moments(m, sd):
-    # d E g(f) / dm = E g'(f), for g = log sigmoid and g = sigmoid.
-    h = 1e-4 * max(1.0, sd)
-    log_sigmoid, sigmoid, slope = sigmoid_moments([m - h, m, m + h], sd**2)
-    rise = (log_sigmoid[2] - log_sigmoid[0]) / (2.0 * h)
-    away = sigmoid_moments([-m], sd**2).sigmoid[0]
-    assert rise == pytest.approx(away, rel=GRADIENT, abs=1e-8)
-    assert (sigmoid[2] - sigmoid[0]) / (2.0 * h) == pytest.approx(slope[1], rel=GRADIENT, abs=1e-9)
-
-
-@settings(deadline=None)
-@given(means, sds)
+@given(st.floats(-60.0, 60.0), st.floats(1e-3, 200.0))
 def test_ways_to_the_same_number(m, sd):
     moments, tilted = sigmoid_moments([m], sd**2), tilted_sigmoid([m], sd**2)
     mirrored = sigmoid_moments([-m], sd**2)

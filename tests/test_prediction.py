@@ -102,10 +102,8 @@ def test_batches_do_not_matter(posterior, monkeypatch):
     new = make_points(300, 3, seed=7)
     whole = posterior.mean_and_variance(new)
     monkeypatch.setattr(inducing_module, "PIECE_ELEMENTS", 1)
-    for batch in (1, 500):
-        monkeypatch.setattr(posterior_module, "BATCH_ELEMENTS", batch)
-        for a, b in zip(whole, posterior.mean_and_variance(new), strict=True):
-            np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
+    for a, b in zip(whole, posterior.mean_and_variance(new), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
 
 
 def test_a_copy_carries_no_caches(posterior):
@@ -139,7 +137,7 @@ def test_posterior_is_the_dense_formula(scheme, likelihood, kernel):
     log_det = np.linalg.slogdet(np.eye(N) + w[:, None] * K)[1]
     assert belief.log_det == pytest.approx(log_det, rel=1e-10)
     v = np.random.RandomState(0).normal(size=N)
-    solved = belief.inverted().implicit_solve(v)
+    solved = belief.implicit_solve(v)
     np.testing.assert_allclose(solved, inverse @ v, rtol=0.0, atol=1e-9)
     mean, joint = posterior.mean_and_covariance(new)
     np.testing.assert_allclose(mean, k @ inverse @ nu, rtol=0.0, atol=1e-9)

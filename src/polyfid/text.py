@@ -20,9 +20,6 @@ def first_few(names: Iterable[object], limit: int) -> str:
 def name_few(names: Iterable[object], most: int = 12) -> str:
     """`first_few` of names in quotes.
 
-    Examples
-    --------
-    >>> from polyfid.text import name_few
     >>> name_few(["a", "b"]), name_few(range(9), most=3)
     ("'a', 'b'", '0, 1, 2 and 6 more')
     """
@@ -97,9 +94,6 @@ def _around_difference(text: str, alike: list[str], longest: int) -> str:
 def bytes_in_words(count: float) -> str:
     """A size on disk or in memory, in MB or GB.
 
-    Examples
-    --------
-    >>> from polyfid.text import bytes_in_words
     >>> bytes_in_words(3_400_000), bytes_in_words(2.5e9)
     ('3 MB', '2.5 GB')
     """

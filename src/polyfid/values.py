@@ -1,12 +1,18 @@
-"""Single values of the user's: as plain JSON, and as text that is the same for 7, 7.0 and "7"."""
+"""Values and data frames of the user's, brought to one form: JSON, text, pandas."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from typing import Any
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
+import narwhals as nw
 import numpy as np
+from narwhals.dependencies import is_into_dataframe, is_pandas_dataframe
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def to_json(value: Any) -> Any:
@@ -53,11 +59,28 @@ def whole_numbers(texts: Iterable[str]) -> list[int] | None:
     """
     numbers = []
     for text in texts:
-        whole = text.removesuffix(".0")
-        digits = whole.removeprefix("-")
-        if not (digits.isascii() and digits.isdecimal() and len(digits) <= 18):
+        match = re.fullmatch(r"(-?(?:0|[1-9][0-9]{0,17}))(?:\.0)?", text)
+        if match is None:
             return None
-        if digits != str(int(digits)):
-            return None
-        numbers.append(int(whole))
+        numbers.append(int(match[1]))
     return numbers
+
+
+def is_frame(value: Any) -> bool:
+    """Whether a value is a data frame, eager or lazy, of a library that narwhals supports."""
+    return is_into_dataframe(value) or isinstance(
+        nw.from_native(value, pass_through=True), nw.LazyFrame
+    )
+
+
+def to_pandas(frame: Any) -> pd.DataFrame:
+    """A data frame of any library as one of pandas; pandas' own is returned as it is."""
+    if is_pandas_dataframe(frame):
+        return frame
+    opened = nw.from_native(frame)
+    return (opened.collect() if isinstance(opened, nw.LazyFrame) else opened).to_pandas()
+
+
+def concat(frames: Sequence[Any]) -> Any:
+    """Data frames of one library below each other, with rows counted from 0."""
+    return nw.maybe_reset_index(nw.concat([nw.from_native(f) for f in frames])).to_native()

@@ -17,11 +17,8 @@ script stops if the two differ by more than 1e-20, relatively.
 """
 
 import json
-import time
-from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 from mpmath import exp, log, log1p, mp, mpf, pi, sqrt
 from mpmath.calculus.quadrature import GaussLegendre
@@ -34,14 +31,14 @@ mp.dps = 60
 NODES = {order: GaussLegendre(mp).calc_nodes(order, mp.prec + 20) for order in (4, 5)}
 
 
-def log_sigmoid(f: mpf) -> mpf:
+def log_sigmoid(f):
     return -log1p(exp(-f)) if f > 0 else f - log1p(exp(f))
 
 
 class Rule:
     """Expectations of functions of f, sigmoid(f) and sigmoid(-f) under f ~ N(m, s^2)."""
 
-    def __init__(self, m: mpf, s: mpf, order: int, shift: mpf) -> None:
+    def __init__(self, m, s, order, shift):
         reach = int(s) + 16
         cuts = {2 * k + shift for k in range(-reach // 2, reach // 2 + 1)}
         around = (0, 1, 2, 4, 7, 11, 16, 24, 35, 50, 80)
@@ -55,12 +52,12 @@ class Rule:
                 f = m + s * u
                 self.points.append((density, f, exp(log_sigmoid(f)), exp(log_sigmoid(-f))))
 
-    def __call__(self, function: Callable[[mpf, mpf, mpf], mpf]) -> mpf:
+    def __call__(self, function):
         return mp.fsum(density * function(f, p, q) for density, f, p, q in self.points)
 
 
-def figures(rule: Rule) -> dict[str, Any]:
-    def tilted(a: mpf) -> list[mpf]:
+def figures(rule):
+    def tilted(a):
         z0 = rule(lambda f, p, q: p**a)
         z1 = rule(lambda f, p, q: a * p**a * q)
         z2 = rule(lambda f, p, q: a * p**a * q * (a - (a + 1) * p))
@@ -76,18 +73,17 @@ def figures(rule: Rule) -> dict[str, Any]:
     }
 
 
-def same(a: dict[str, Any], b: dict[str, Any]) -> None:
+def same(a, b):
     for name in a:
         for left, right in zip(mp.matrix(a[name]), mp.matrix(b[name]), strict=True):
             assert abs(left - right) <= mpf(10) ** -20 * abs(right), (name, left, right)
 
 
-def plain(value: Any) -> Any:
+def plain(value):
     return [plain(v) for v in value] if isinstance(value, list) else float(value)
 
 
-def main() -> None:
-    start = time.perf_counter()
+def main():
     means = sorted({sign * mpf(m) for m in MEANS for sign in (-1, 1)})
     rows = []
     for m in means:
@@ -98,7 +94,6 @@ def main() -> None:
     lines = ",\n".join(json.dumps(row) for row in rows)
     head = f'"made_by": "tests/references/make_logistic.py",\n"powers": [{", ".join(POWERS)}]'
     OUT.write_text(f'{{\n{head},\n"rows": [\n{lines}\n]\n}}\n')
-    print(f"{OUT} written after {time.perf_counter() - start:.0f} s")
 
 
 if __name__ == "__main__":

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from polyfid.frames import concat
 from polyfid.rows.survey import Levels as Levels
-from polyfid.values import to_python
+from polyfid.values import concat, to_python
 
 
 class FidelityArray(np.ndarray):

@@ -4,15 +4,12 @@ With root = |w|^(1/2), J = sign(w) and B = J + root K root (J = I unless a site 
 
     alpha = nu - w m,  m = K alpha,  R = root B^-1 root,
     w v = 1 - J diag(B^-1),  log|I + K W| = log|det B|.
-
-A belief comes without B, with B factorised, or with B^-1: what is asked of it decides which.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Protocol
 
 import numpy as np
 
@@ -44,31 +41,26 @@ class Sites:
         return np.where(self.w < 0.0, -1.0, 1.0)
 
 
-class Start(Protocol):
-    """What inference may start from: a belief under other hyper-parameters, or a posterior."""
+@dataclass(frozen=True)
+class Start:
+    """What inference may start from: sites and alpha of another belief, and its B to solve with."""
 
-    @property
-    def sites(self) -> Sites: ...
-
-    @property
-    def alpha(self) -> Array: ...
-
-    def solve(self, b: Array) -> Array:
-        """B^-1 b."""
-        ...
+    sites: Sites
+    alpha: Array
+    solver: Factor | Inverse
 
 
 class ExactCovariance:
     """Prior covariance K of the latent values at the rows; ``gradient`` keeps what `pull` needs.
 
-    ``parts`` are the tiles of an earlier covariance, which keep distances between points.
+    ``tiled``: tiles of the same points from before, which keep the distances between them.
     """
 
     def __init__(
-        self, prior: Prior, points: Points, parts: list[Tile] | None = None, gradient: bool = False
+        self, prior: Prior, points: Points, tiled: list[Tile] | None = None, gradient: bool = False
     ) -> None:
         self.prior, self.points = prior, points
-        self.tiles = tiles(points) if parts is None else parts
+        self.tiles = tiles(points) if tiled is None else tiled
         self._linearised = prior.linearise(self.tiles) if gradient else None
         self.K = prior.covariance(self.tiles) if self._linearised is None else self._linearised.K
         self.diagonal = np.diagonal(self.K).copy()
@@ -88,31 +80,27 @@ class ExactCovariance:
             B[rows, cols] *= root[rows, None]
         B.flat[:: len(B) + 1] += signs
         n_negative = int((signs < 0.0).sum())
-        return Indefinite(B, n_negative) if n_negative else Cholesky(B)
+        return Indefinite.of(B, n_negative) if n_negative else Cholesky(B)
 
-    def condition(self, sites: Sites, start: ExactBelief) -> FactorisedBelief:
-        """The posterior given the sites, with B factorised; the mean of ``start`` is refined."""
+    def condition(self, sites: Sites, start: ExactBelief, inverted: bool = False) -> ExactBelief:
+        """The posterior given the sites; its mean is refined from that of ``start``."""
         factor = self.factorise(sites)
         residual = sites.nu - sites.w * start.mean - start.alpha
         correction = factor.solve(sites.root * symv(self.K, residual))
         alpha = start.alpha + residual - sites.root * correction
-        return FactorisedBelief(self, sites, alpha, symv(self.K, alpha), factor)
+        solver = factor.into_inverse() if inverted else factor
+        return ExactBelief(self, sites, alpha, symv(self.K, alpha), solver)
 
     def condition_near(
-        self, sites: Sites, start: ExactBelief, near: Start, tolerance: float, max_iter: int
+        self, sites: Sites, start: ExactBelief, near: Factor | Inverse, tolerance: float, steps: int
     ) -> ExactBelief | None:
-        """As `condition`, for the mean only: conjugate gradients preconditioned by another factor.
-
-        Returns None where ``max_iter`` steps do not reach the relative tolerance: the other
-        belief is too far for this to pay.
-        """
+        """The mean only, by conjugate gradients preconditioned by a similar B; None if too far."""
         root = sites.root
         residual = sites.nu - sites.w * start.mean - start.alpha
         r = root * symv(self.K, residual)
-        y = np.zeros_like(r)
-        p = np.zeros_like(r)
+        y, p = np.zeros_like(r), np.zeros_like(r)
         first = previous = None
-        for _ in range(max_iter + 1):
+        for _ in range(steps + 1):
             z = near.solve(r)
             gamma = float(r @ z)  # about the squared energy norm of the error
             first = gamma if first is None else first
@@ -132,11 +120,10 @@ class ExactCovariance:
         mean = symv(self.K, alpha)
         return ExactBelief(self, Sites(w, alpha + w * mean), alpha, mean)
 
-    def pull(self, belief: InvertedBelief, implicit: tuple[Array, Array] | None) -> Array:
-        """Gradient of the evidence in the prior's theta.
+    def pull(self, belief: ExactBelief, implicit: tuple[Array, Array] | None) -> Array:
+        """Gradient of the evidence in the prior's theta, with (u, g) the implicit pair.
 
-        The derivative in K is alpha alpha^T / 2 - R / 2 + (u g^T + g u^T) / 2, with (u, g) the
-        implicit pair.
+        The derivative in K is alpha alpha^T / 2 - R / 2 + (u g^T + g u^T) / 2.
         """
         if self._linearised is None:
             raise RuntimeError("this covariance was built without gradient=True")
@@ -169,93 +156,56 @@ def _upper(n: int) -> Array:
 
 @dataclass(frozen=True)
 class ExactBelief:
-    """The Gaussian posterior at the rows, given sites.
-
-    `factorised` and `inverted` compute what is not there yet.
-    """
+    """The Gaussian posterior at the rows, given sites; with B factorised, B^-1 or neither."""
 
     covariance: ExactCovariance
     sites: Sites
     alpha: Array
     mean: Array
+    solver: Factor | Inverse | None = None
 
-    def factorised(self) -> FactorisedBelief:
-        return self.covariance.condition(self.sites, self)
+    def solved(self, inverted: bool) -> ExactBelief:
+        """The belief with B^-1, or with B factorised; itself if it has that already."""
+        if isinstance(self.solver, Inverse if inverted else Factor):
+            return self
+        return self.covariance.condition(self.sites, self, inverted)
 
-    def inverted(self) -> InvertedBelief:
-        return self.covariance.condition(self.sites, self).into_inverted()
+    @property
+    def factor(self) -> Factor:
+        """B, factorised."""
+        if isinstance(self.solver, Factor):
+            return self.solver
+        return self.covariance.factorise(self.sites)
 
-    def start(self) -> WarmStart:
+    @cached_property
+    def inverse(self) -> Inverse:
+        """B^-1."""
+        if isinstance(self.solver, Inverse):
+            return self.solver
+        return self.covariance.factorise(self.sites).into_inverse()
+
+    def start(self) -> Start:
         """What another inference may start from, without the covariance of this one."""
-        return self.factorised().start()
+        return Start(self.sites, self.alpha, self.solver or self.factor)
 
     @property
     def log_det(self) -> float:
         """Log |I + K W|."""
-        return self.factorised().log_det if self.sites.w.any() else 0.0
-
-    @property
-    def variance(self) -> Array:
-        """Posterior variance of the latent value of each row."""
-        return self.inverted().variance if self.sites.w.any() else self.covariance.diagonal
-
-    def whitened(self, w: Array, nu: Array) -> Array:
-        """A change of the sites in posterior standard deviations: of means, of precisions, (2n,).
-
-        1 / (1 / K_ii + w_i) bounds the posterior variance (for w >= 0) and needs no inverse.
-        """
-        prior = self.covariance.diagonal
-        spread = prior / (1.0 + prior * np.maximum(self.sites.w, 0.0))
-        return np.concatenate([np.sqrt(spread) * (nu - w * self.mean), spread * w])
-
-
-@dataclass(frozen=True)
-class FactorisedBelief(ExactBelief):
-    """A belief with B factorised."""
-
-    factor: Factor
-
-    def factorised(self) -> FactorisedBelief:
-        return self
-
-    def into_inverted(self) -> InvertedBelief:
-        """The belief with B^-1, in the memory of the factor, which is gone afterwards."""
-        inverse = self.factor.into_inverse()
-        return InvertedBelief(self.covariance, self.sites, self.alpha, self.mean, inverse)
-
-    @property
-    def log_det(self) -> float:
-        return self.factor.log_det
-
-    def start(self) -> WarmStart:
-        return WarmStart(self.sites, self.alpha, self.factor)
-
-
-@dataclass(frozen=True)
-class InvertedBelief(ExactBelief):
-    """A belief with B^-1, and with it posterior variances."""
-
-    inverse: Inverse
-
-    def inverted(self) -> InvertedBelief:
-        return self
-
-    @property
-    def log_det(self) -> float:
-        return self.inverse.log_det
+        if self.solver is None and not self.sites.w.any():
+            return 0.0
+        return (self.solver or self.factor).log_det
 
     @cached_property
     def scaled_variance(self) -> Array:
         """w_i v_i, accurate also where w_i is small."""
         return np.asarray(1.0 - self.sites.signs * np.diagonal(self.inverse.matrix))
 
-    @property
-    def variance(self) -> Array:
-        return self._variance
-
     @cached_property
-    def _variance(self) -> Array:
+    def variance(self) -> Array:
+        """Posterior variance of the latent value of each row."""
         w, K, prior = self.sites.w, self.covariance.K, self.covariance.diagonal
+        if self.solver is None and not w.any():
+            return prior
         weak = np.abs(w) * prior < _WEAK_SITE
         variance = np.divide(self.scaled_variance, w, out=np.zeros_like(w), where=~weak)
         below = np.arange(len(K))[:, None]
@@ -267,22 +217,16 @@ class InvertedBelief(ExactBelief):
             variance[index] = prior[index] - shrink
         return np.maximum(variance, np.finfo(float).tiny)
 
+    def whitened(self, w: Array, nu: Array) -> Array:
+        """A change of the sites in posterior standard deviations: of means, of precisions, (2n,).
+
+        1 / (1 / K_ii + w_i) bounds the posterior variance (for w >= 0) and needs no inverse.
+        """
+        prior = self.covariance.diagonal
+        spread = prior / (1.0 + prior * np.maximum(self.sites.w, 0.0))
+        return np.concatenate([np.sqrt(spread) * (nu - w * self.mean), spread * w])
+
     def implicit_solve(self, a: Array) -> Array:
         """(I + W K)^-1 a."""
         root = self.sites.root
         return np.asarray(a - root * self.inverse.solve(root * symv(self.covariance.K, a)))
-
-    def start(self) -> WarmStart:
-        return WarmStart(self.sites, self.alpha, self.inverse)
-
-
-@dataclass(frozen=True)
-class WarmStart:
-    """What the next inference may start from, without the covariance of this one."""
-
-    sites: Sites
-    alpha: Array
-    solver: Factor | Inverse
-
-    def solve(self, b: Array) -> Array:
-        return self.solver.solve(b)

@@ -5,25 +5,25 @@ With u_s = g_s(Z_s) and K_uu = L L^T, a row of level t has the features
     phi_i = [A[t, s] L_s^-1 k_s(Z_s, x_i)]_s,  f_i = phi_i^T v + the rest,  v ~ N(0, I),
 
 where the rest, of variance k_ii - phi_i^T phi_i, is what inducing points do not explain. Noise
-that every row has of its own (`White`) cannot be explained by other points, not even by one with
-the same coordinates: it is in k_ii only.
+that every row has of its own (`White`) is in k_ii only: no other point explains it.
 
-What is believed of v is q(v) = N(mu, S), by natural parameters relative to the prior N(0, I): sums
-over the rows, which steps mix linearly,
+The belief of v is q(v) = N(mu, S), by natural parameters relative to the prior N(0, I): sums over
+the rows, which steps mix linearly,
 
     S^-1 = I + sum_i w_i phi_i phi_i^T,  S^-1 mu = sum_i nu_i phi_i.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 
-from polyfid.arrays import Array, Indices
+from polyfid.arrays import Array, Indices, sort_rows
 from polyfid.inference.linalg import (
     Cholesky,
     NotPositiveDefinite,
@@ -31,14 +31,23 @@ from polyfid.inference.linalg import (
     lower_root,
     times_triangular,
 )
-from polyfid.kernels import Pairs
+from polyfid.kernels import Kernel, Pairs
 from polyfid.kernels.contract import Adjoints, Linearised
 from polyfid.kernels.pairs import PassingPairs, PointSet
 from polyfid.model.prior import Prior
-from polyfid.rows import Points
+from polyfid.rows.rows import Points, consecutive
 
 #: Elements of an array of covariances while features are computed: a megabyte stays in cache.
 PIECE_ELEMENTS = 1 << 17
+#: Candidates for points: at least so many rows, and so many per point that is wanted.
+_CANDIDATES, _CANDIDATES_EACH = 5000, 4
+#: A point that the others explain to this share of its variance adds nothing but rounding errors.
+_EXPLAINED = 1e-10
+#: Length-scales may well become this much shorter in tuning.
+_SHORTER = 10.0
+#: Rows are as near to a centre if their squared distances differ by less, relative to the mean.
+_TIE = 1e-10
+_FEW_ROWS = 32  # at a time where a diagonal comes out of a square
 
 
 @dataclass(frozen=True)
@@ -61,10 +70,74 @@ class Inducing:
         return consecutive(self.sizes)
 
 
-def consecutive(sizes: Iterable[int]) -> list[slice]:
-    """Slices of these sizes, one after the other."""
-    edges = np.cumsum([0, *sizes]).tolist()
-    return list(map(slice, edges[:-1], edges[1:]))
+def choose(
+    points: Points, prior: Prior, n_inducing: int | Sequence[int], random_state: Any = None
+) -> Inducing:
+    """Inducing points for each process: rows, nearest to centres of clusters, of its levels.
+
+    Rows are never means of rows, so that categories stay categories. No row is taken twice, nor
+    one that others explain wholly under the kernel. ``n_inducing`` is the most per process.
+    """
+    rng = check_random_state(random_state)
+    chosen = []
+    for s, m in enumerate(np.broadcast_to(n_inducing, len(prior.kernels)).tolist()):
+        x = _candidates(points.x[prior.support[points.level, s]], m, rng)
+        x = _nearest_to_centres(x, m, rng) if m < len(x) else x
+        chosen.append(x[_pivots(_wigglier(prior.kernels[s]), x, m)])
+    return Inducing(tuple(chosen))
+
+
+def _candidates(x: Array, m: int, rng: np.random.RandomState) -> Array:
+    """Distinct rows, a sample of them if they are many, in an order of their own."""
+    most = max(_CANDIDATES, _CANDIDATES_EACH * m)
+    if len(x) > most:
+        x = x[rng.permutation(len(x))[:most]]
+    order, starts = sort_rows(*x.T)
+    return np.ascontiguousarray(x[order[starts]])
+
+
+def _nearest_to_centres(x: Array, m: int, rng: np.random.RandomState) -> Array:
+    # Exact fits, most of all small ones, do without these, which take a while to import.
+    from sklearn.cluster import KMeans
+
+    seed = rng.randint(2**31 - 1)
+    centres = KMeans(m, n_init=1, max_iter=30, random_state=seed).fit(x).cluster_centers_
+    nearest = []
+    for centre in centres:
+        distances = np.square(x - centre).sum(axis=1)
+        # Both rows of a cluster of two are as near: the first one, whatever rounding says.
+        nearest.append(np.argmax(distances <= distances.min() + _TIE * distances.mean()))
+    return x[np.unique(nearest)]
+
+
+def _wigglier(kernel: Kernel) -> Kernel:
+    """The kernel with shorter length-scales: what is redundant even then stays so while tuned."""
+    lengths = np.array(["length_scale" in name for name in kernel.theta_names], dtype=bool)
+    return kernel.with_theta(kernel.theta - np.where(lengths, np.log(_SHORTER), 0.0))
+
+
+def _pivots(kernel: Kernel, x: Array, m: int) -> Indices:
+    """At most m rows, each the one of which the earlier ones leave most variance unexplained.
+
+    These are the pivots of a Cholesky factorisation of the kernel's matrix without noise.
+    """
+    blocks = (x[start : start + _FEW_ROWS] for start in range(0, len(x), _FEW_ROWS))
+    own = [np.diagonal(kernel.evaluate(Pairs(block, block))) for block in blocks]
+    left = np.concatenate([np.empty(0), *own])
+    enough = _EXPLAINED * left.max(initial=0.0)
+    rows = np.empty((min(m, len(x)), len(x)))
+    pivots: list[int] = []
+    for j, row in enumerate(rows):
+        i = int(np.argmax(left))
+        if left[i] <= enough:
+            break
+        row[:] = kernel.evaluate(Pairs(x[i : i + 1], x))[0]
+        row -= rows[:j, i] @ rows[:j]
+        row /= np.sqrt(left[i])
+        left -= np.square(row)
+        left[i] = 0.0
+        pivots.append(i)
+    return np.array(pivots, dtype=np.intp)
 
 
 class LevelBlock:
@@ -79,7 +152,7 @@ class LevelBlock:
         own = [np.r_[inducing.slices[s]] for s in self.processes]
         #: Coordinates among all of v, and where each process has its own among these.
         self.columns: Indices = np.concatenate([np.empty(0, dtype=np.intp), *own])
-        self.parts = dict(zip(self.processes, consecutive(map(len, own)), strict=True))
+        self.slices = dict(zip(self.processes, consecutive(map(len, own)), strict=True))
 
     @property
     def width(self) -> int:
@@ -99,11 +172,6 @@ class Basis:
     """
 
     def __init__(self, prior: Prior, inducing: Inducing, places: bool = False) -> None:
-        if len(inducing.z) != len(prior.kernels):
-            raise ValueError(
-                f"inducing must have one set of points per process, {len(prior.kernels)} in all; "
-                f"got {len(inducing.z)}"
-            )
         if inducing.total == 0:
             raise ValueError(
                 "inducing must have at least one point; kernels of noise alone have none to choose"
@@ -112,15 +180,9 @@ class Basis:
         self._sets = tuple(PointSet(z) for z in inducing.z)
         # Without noise, even where a point is a row: inducing points are not rows.
         squares = (k.evaluate(Pairs(z, z)) for k, z in zip(prior.kernels, inducing.z, strict=True))
-        made = [jittered_whitener(K) for K in squares]
         #: L_s^-T, upper triangular, of each process.
-        self.whiteners = tuple(T for T, _ in made)
-        self._jitters = tuple(jitter for _, jitter in made)
+        self.whiteners, self._jitters = zip(*map(jittered_whitener, squares), strict=True)
         self.levels = tuple(LevelBlock(prior, inducing, t) for t in range(prior.n_levels))
-
-    @property
-    def total(self) -> int:
-        return self.inducing.total
 
     @cached_property
     def parameters(self) -> list[slice]:
@@ -154,11 +216,11 @@ class Basis:
     def level_features(self, x: Array, block: LevelBlock, out: Array) -> None:
         """Features of points of one level in their own coordinates, (n, block.width)."""
         for s in block.processes:
-            self.whiten(self.covariance(x, s), s, block.loading[s], out[:, block.parts[s]])
+            self.whiten(self.covariance(x, s), s, block.loading[s], out[:, block.slices[s]])
 
     def features(self, points: Points) -> Array:
         """Phi, (n, total)."""
-        Phi = np.zeros((len(points), self.total))
+        Phi = np.zeros((len(points), self.inducing.total))
         for t, rows in points.segments():
             block = self.levels[t]
             own = np.empty((rows.stop - rows.start, block.width))
@@ -173,8 +235,8 @@ class Basis:
         d phi = -low(L^-1 dK_uu L^-T) phi, so that K_uu_bar = -L^-T low(B) L^-1.
         """
         bars = []
-        for s, (z, part) in enumerate(zip(self.inducing.z, self.inducing.slices, strict=True)):
-            low = np.tril(B[part, part])
+        for s, (z, own) in enumerate(zip(self.inducing.z, self.inducing.slices, strict=True)):
+            low = np.tril(B[own, own])
             low.flat[:: len(z) + 1] *= 0.5
             T = self.whiteners[s]
             K_bar = -0.5 * (T @ (low + low.T) @ T.T)
@@ -243,8 +305,7 @@ class SparseBelief:
     def whitened(self, gram: Array, linear: Array) -> Array:
         """A change of the natural parameters in units of this belief's standard deviations.
 
-        To second order the sum of squares, (m + m^2,), is twice the divergence that the change
-        makes, and twice what such a step gains in the bound if it goes to the rows' own sums.
+        To second order the sum of squares, (m + m^2,), is twice the divergence of the change.
         """
         shift = self._root.T @ (linear - gram @ self.mean)
         turn = self._root.T @ gram @ self._root

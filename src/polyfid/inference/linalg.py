@@ -6,34 +6,26 @@ is what LAPACK calls a Fortran-ordered matrix with a valid lower triangle: no co
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
 from scipy.linalg import blas, lapack
-from threadpoolctl import ThreadpoolController
 
 from polyfid.arrays import Array
+from polyfid.rows.source import one_blas_thread
 
 #: Below this size threads of BLAS cost more than they bring, and very much more on a busy machine.
 SMALL = 800
-#: Size of the blocks into which triangular matrices are cut: products of them are what numpy
-#: has, and unlike scipy's triangular ones they leave the interpreter to other threads.
+#: Size of the blocks into which triangular matrices are cut. Unlike scipy's triangular products,
+#: numpy's products of blocks leave the interpreter to other threads.
 _TRIANGULAR_BLOCK = 128
 
 
 def suitable_threads(n: int) -> AbstractContextManager[Any]:
     """A context for work on matrices of size n: small ones are left to one thread of BLAS."""
-    return _controller().limit(limits=1, user_api="blas") if n < SMALL else nullcontext()
-
-
-@cache
-def _controller() -> ThreadpoolController:
-    """Of the BLAS that numpy and scipy have loaded; looking for it takes milliseconds."""
-    return ThreadpoolController()
+    return one_blas_thread() if n < SMALL else nullcontext()
 
 
 class NotPositiveDefinite(ArithmeticError):  # noqa: N818
@@ -42,34 +34,6 @@ class NotPositiveDefinite(ArithmeticError):  # noqa: N818
 
 class Diverged(NotPositiveDefinite):
     """An iteration ended far from a posterior."""
-
-
-class Factor(ABC):
-    """A symmetric matrix B = H^-1 diag(signs) H^-T, factorised."""
-
-    log_det: float
-    signs: Array | float
-
-    @abstractmethod
-    def solve(self, b: Array) -> Array:
-        """B^-1 b."""
-
-    @abstractmethod
-    def half_solve(self, b: Array, overwrite: bool = False) -> Array:
-        """H = H^T b, so that b^T B^-1 b = h^T diag(signs) h, for b (n, m)."""
-
-    @abstractmethod
-    def quadratic_form(self, d: Array) -> QuadraticForm:
-        """diag(d) B^-1 diag(d), ready for many rows."""
-
-    @abstractmethod
-    def into_inverse(self) -> Inverse:
-        """B^-1, in the memory of the factor if it can be: the factor is gone afterwards."""
-
-    def quadratic(self, V: Array, overwrite: bool = False) -> Array:
-        """diag(V^T B^-1 V), (m,)."""
-        half = self.half_solve(V, overwrite).T
-        return np.asarray(np.einsum("ij,ij->i", half * self.signs, half))
 
 
 @dataclass(frozen=True)
@@ -101,8 +65,11 @@ class QuadraticForm:
         return np.einsum("ij,ij->i", half, half)
 
 
-class Cholesky(Factor):
-    """B = L L^T of a positive definite matrix; takes over (and destroys) the array B."""
+class Cholesky:
+    """B = L L^T of a positive definite matrix; takes over (and destroys) the array B.
+
+    As of every factor, B = H^-1 diag(signs) H^-T.
+    """
 
     signs = 1.0
 
@@ -110,24 +77,33 @@ class Cholesky(Factor):
         self._factor = _checked(lapack.dpotrf(B.T, lower=1, clean=0, overwrite_a=1))
 
     @property
-    def log_det(self) -> float:  # type: ignore[override]
+    def log_det(self) -> float:
         return 2.0 * float(np.log(np.diagonal(self._factor)).sum())
 
     def solve(self, b: Array) -> Array:
+        """B^-1 b."""
         if b.ndim == 1:
             half = blas.dtrsv(self._factor, b, lower=1)
             return np.asarray(blas.dtrsv(self._factor, half, lower=1, trans=1, overwrite_x=1))
         return np.asarray(lapack.dpotrs(self._factor, b, lower=1)[0])
 
     def half_solve(self, b: Array, overwrite: bool = False) -> Array:
+        """H b = h, with b^T B^-1 b = h^T diag(signs) h, for b (n, m)."""
         return np.asarray(blas.dtrsm(1.0, self._factor, b, lower=1, overwrite_b=overwrite))
 
+    def quadratic(self, V: Array, overwrite: bool = False) -> Array:
+        """diag(V^T B^-1 V), (m,)."""
+        half = self.half_solve(V, overwrite).T
+        return np.asarray(np.einsum("ij,ij->i", half, half))
+
     def quadratic_form(self, d: Array) -> QuadraticForm:
+        """diag(d) B^-1 diag(d), ready for many rows."""
         inverse = _checked(lapack.dtrtri(self._factor, lower=1))
         # LAPACK leaves anything in the other triangle, and not always numbers.
         return QuadraticForm(np.ascontiguousarray((np.tril(inverse) * d).T))
 
     def into_inverse(self) -> Inverse:
+        """B^-1, in the memory of the factor, which is gone afterwards."""
         log_det = self.log_det
         inverse = _checked(lapack.dpotri(self._factor, lower=1, overwrite_c=1))
         del self._factor
@@ -139,56 +115,61 @@ class Cholesky(Factor):
         return {"size": n, "packed": self._factor.T[_upper_triangle(n)]}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        n, packed = state["size"], _float_array(state["packed"], 1)
-        if type(n) is not int or n < 0 or len(packed) != n * (n + 1) // 2:
-            raise ValueError(f"a triangle of size {n!r} does not have {len(packed)} entries")
+        n, packed = state["size"], np.asarray(state["packed"], dtype=float)
+        if type(n) is not int or n < 0 or packed.shape != (n * (n + 1) // 2,):
+            raise ValueError(f"a triangle of size {n!r} does not have entries {packed.shape}")
         upper = np.zeros((n, n))
         upper[_upper_triangle(n)] = packed
         self._factor = upper.T
 
 
-class Indefinite(Factor):
-    """B = J + D K D with J = diag(+1 or -1): the factorisation where some sites have w < 0.
+@dataclass(frozen=True)
+class Indefinite:
+    """Eigenvalues and vectors of B = J + D K D with J = diag(+1 or -1), where some w < 0."""
 
-    The matrix is symmetric and indefinite; it must have as many negative eigenvalues as J.
-    """
+    values: Array
+    vectors: Array
 
-    def __init__(self, B: Array, n_negative: int) -> None:
+    def __post_init__(self) -> None:
+        if self.vectors.shape != (len(self.values), len(self.values)):
+            raise ValueError(f"{len(self.values)} eigenvalues and vectors {self.vectors.shape}")
+
+    @classmethod
+    def of(cls, B: Array, n_negative: int) -> Indefinite:
+        """The factor of B, which must have as many negative eigenvalues as J."""
         values, vectors = np.linalg.eigh(B, UPLO="U")
         if int((values < 0).sum()) != n_negative or np.abs(values).min() < 1e-12:
             raise NotPositiveDefinite("negative sites outweigh the prior")
-        self._values, self._vectors = values, vectors
+        return cls(values, vectors)
 
     @property
-    def signs(self) -> Array:  # type: ignore[override]
-        return np.sign(self._values)
+    def signs(self) -> Array:
+        return np.sign(self.values)
 
     @property
-    def log_det(self) -> float:  # type: ignore[override]
-        return float(np.log(np.abs(self._values)).sum())
+    def log_det(self) -> float:
+        return float(np.log(np.abs(self.values)).sum())
 
     def solve(self, b: Array) -> Array:
-        scale = self._values if b.ndim == 1 else self._values[:, None]
-        return np.asarray(self._vectors @ ((self._vectors.T @ b) / scale))
+        scale = self.values if b.ndim == 1 else self.values[:, None]
+        return np.asarray(self.vectors @ ((self.vectors.T @ b) / scale))
 
     def half_solve(self, b: Array, overwrite: bool = False) -> Array:
-        return np.asarray((self._vectors / np.sqrt(np.abs(self._values))).T @ b)
+        return np.asarray((self.vectors / np.sqrt(np.abs(self.values))).T @ b)
+
+    def quadratic(self, V: Array, overwrite: bool = False) -> Array:
+        half = self.half_solve(V).T
+        return np.asarray(np.einsum("ij,ij->i", half * self.signs, half))
 
     def quadratic_form(self, d: Array) -> QuadraticForm:
-        G = d[:, None] * self._vectors / np.sqrt(np.abs(self._values))
+        G = d[:, None] * self.vectors / np.sqrt(np.abs(self.values))
         return QuadraticForm(G, self.signs)
 
     def into_inverse(self) -> Inverse:
-        return Inverse(np.asarray((self._vectors / self._values) @ self._vectors.T), self.log_det)
+        return Inverse(np.asarray((self.vectors / self.values) @ self.vectors.T), self.log_det)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {"values": self._values, "vectors": self._vectors}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        values, vectors = _float_array(state["values"], 1), _float_array(state["vectors"], 2)
-        if vectors.shape != (len(values), len(values)):
-            raise ValueError(f"{len(values)} eigenvalues have vectors of shape {vectors.shape}")
-        self._values, self._vectors = values, vectors
+Factor = Cholesky | Indefinite
 
 
 def _checked(result: tuple[Array, int]) -> Array:
@@ -201,12 +182,6 @@ def _checked(result: tuple[Array, int]) -> Array:
 
 def _upper_triangle(n: int) -> Any:
     return np.tri(n, dtype=bool).T
-
-
-def _float_array(value: Any, ndim: int) -> Array:
-    if not isinstance(value, np.ndarray) or value.dtype != np.float64 or value.ndim != ndim:
-        raise TypeError(f"a factor of a matrix must be an array of floats of {ndim} dimensions")
-    return value
 
 
 def lower_root(S: Array) -> Array:

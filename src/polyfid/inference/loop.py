@@ -1,10 +1,9 @@
 """The one loop of inference: sites give marginals, marginals give sites, until nothing moves.
 
-The loop deals with beliefs, exact or sparse, by their natural parameters: the ones that a belief
-has, and the ones that the labels ask for, given its marginals. A step goes from the first towards
-the second. Where labels are nearly certain whole steps overshoot, and damped ones are slow;
-combining the last few states (Anderson's acceleration, in the metric of the belief) takes a
-fraction of the steps.
+A belief, exact or sparse, has natural parameters; under its marginals the labels ask for others. A
+step goes from the first towards the second. Where labels are nearly certain whole steps overshoot,
+and damped ones are slow; combining the last few states (Anderson's acceleration, in the metric of
+the belief) takes a fraction of the steps.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -22,6 +21,8 @@ from polyfid.arrays import Array
 Natural = tuple[Array, Array]
 
 Outcome = Literal["converged", "stalled", "out of steps", "under way"]
+#: A belief has a method `whitened`: a change of natural parameters in its standard deviations.
+B = TypeVar("B")
 
 _LONGER = 1.4  # growth of a step after a success; with two, steps that overshoot take turns
 _SHORTEST = 1e-6  # shorter steps are not tried
@@ -49,17 +50,6 @@ class Report:
     def __str__(self) -> str:
         state = "converged" if self.converged else f"not converged: {self.outcome}"
         return f"{state} after {self.n_iter} steps (distance {self.distance:.1e})"
-
-
-class Belief(Protocol):
-    """A Gaussian posterior."""
-
-    def whitened(self, quadratic: Array, linear: Array, /) -> Array:
-        """A change of natural parameters in standard deviations of the belief."""
-        ...
-
-
-B = TypeVar("B", bound=Belief)
 
 
 @dataclass(frozen=True)
@@ -119,9 +109,9 @@ def iterate(
     """
     now, n_iter, step = problem.begin(), 0, 1.0
     past, merits = [_Past.of(now)], [now.merit]
-    while (outcome := _outcome(now.distance <= tol, n_iter >= max_iter, step)) == "under way":
+    while not (now.distance <= tol) and n_iter < max_iter and step >= _SHORTEST:  # NaN goes on
         if watch is not None:
-            watch(now, Report(outcome, n_iter, now.distance, tuple(merits)))
+            watch(now, Report("under way", n_iter, now.distance, tuple(merits)))
         n_iter += 1
         for trial in problem.reach(_extrapolate(past, step, now.belief), now):
             merits.append(trial.merit)
@@ -137,19 +127,13 @@ def iterate(
         else:
             step = step if len(past) > 1 else 0.5 * step  # earlier states may be to blame
             past = past[-1:]
+    outcome: Outcome = "stalled" if n_iter < max_iter else "out of steps"
+    outcome = "converged" if now.distance <= tol else outcome
     now = problem.finish(now, tol)
     report = Report(outcome, n_iter, now.distance, tuple(merits))
     if watch is not None:
         watch(now, report)
     return now, report
-
-
-def _outcome(converged: bool, out_of_steps: bool, step: float) -> Outcome:
-    if converged:
-        return "converged"
-    if out_of_steps:
-        return "out of steps"
-    return "stalled" if step < _SHORTEST else "under way"
 
 
 class _Past(NamedTuple):
@@ -165,7 +149,7 @@ class _Past(NamedTuple):
         return cls(state.position, (target_w - w, target_nu - nu), state.distance)
 
 
-def _extrapolate(past: Sequence[_Past], step: float, metric: Belief) -> Natural:
+def _extrapolate(past: Sequence[_Past], step: float, metric: Any) -> Natural:
     """A step from the combination of states whose gap, were it linear, would be the smallest."""
     shares = np.ones(1)
     if len(past) > 1:

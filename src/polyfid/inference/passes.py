@@ -8,7 +8,7 @@ no parameters),
 
     phi_bar_i = E l'_i mu + E l''_i (S - I) phi_i,  k_bar_ii = E l''_i / 2,
 
-and a kernel takes part in k_s(Z_s, x_i) and k_s(x_i, x_i) of every row, and in K_uu once.
+and a kernel is in k_s(Z_s, x_i) and k_s(x_i, x_i) of every row, and in K_uu once.
 """
 
 from __future__ import annotations
@@ -36,13 +36,12 @@ CHUNK = 2048
 
 
 class Sums(NamedTuple):
-    """Sums over rows under a belief: of w phi phi^T, nu phi and E l; rows and weights."""
+    """Sums over rows under a belief: of w phi phi^T, nu phi and E l; and how many rows."""
 
     gram: Array
     linear: Array
     value: float
     n_rows: int
-    weight: float
 
     def __add__(self, other: Sums) -> Sums:  # type: ignore[override]
         return Sums(*map(add, self, other))
@@ -87,7 +86,7 @@ class SumsPass(_Pass):
 
     def __call__(self, points: Points, likelihood: Likelihood) -> Sums:
         likelihood = likelihood.with_theta(self.theta)
-        m = self.basis.total
+        m = self.basis.inducing.total
         gram, linear, value = np.zeros((m, m)), np.zeros(m), 0.0
         for level, of_level in points.segments():
             block = self.levels[level].block
@@ -102,7 +101,7 @@ class SumsPass(_Pass):
                 linear[block.columns] += (expected.first + w * mean) @ Phi
                 add_weighted_gram(Phi, w, own)
             gram[block.square] += own
-        return Sums(gram, linear, value, len(points), float(likelihood.weight.sum()))
+        return Sums(gram, linear, value, len(points))
 
     def _marginals(self, level: int, points: Points) -> tuple[Array, Array, Array]:
         """Features (n, width), mean and variance (n,) of the latent values of one level's rows."""
@@ -132,8 +131,8 @@ class GradientPass(_Pass):
         stacked = np.vstack([excess, of_level.mean])
         onward = np.empty_like(stacked)
         for s in block.processes:
-            part = block.parts[s]
-            np.matmul(stacked[:, part], self.basis.whiteners[s].T, out=onward[:, part])
+            own = block.slices[s]
+            np.matmul(stacked[:, own], self.basis.whiteners[s].T, out=onward[:, own])
         return onward
 
     def __call__(self, points: Points, likelihood: Likelihood) -> GradientSums:
@@ -152,7 +151,7 @@ class GradientPass(_Pass):
         Phi, A_bar = padded[:, :-1], total.A_bar[level]
         at = {s: basis.linearise(x, s) for s in block.processes}
         for s in block.processes:
-            basis.whiten(at[s].K, s, block.loading[s], Phi[:, block.parts[s]])
+            basis.whiten(at[s].K, s, block.loading[s], Phi[:, block.slices[s]])
         mean, excess = self.levels[level].moments(Phi)
         variance = np.maximum(basis.prior.diagonal(points) + excess, 0.0)
         _, first, second = likelihood.expectations(mean, variance)
@@ -160,15 +159,14 @@ class GradientPass(_Pass):
         padded[:, -1] = first
         K_bar = padded @ self._onward[level]
         for s in block.processes:
-            own = np.ascontiguousarray(K_bar[:, block.parts[s]])
+            own = np.ascontiguousarray(K_bar[:, block.slices[s]])
             A_bar[s] += np.vdot(own, at[s].K)
             total.process_bar[basis.parameters[s]] += block.loading[s] * basis.pull(at[s], own)
         for s in block.all_processes:
             loading = block.loading[s]
             A_bar[s] += loading * (second @ basis.prior.kernels[s].diagonal(x))
-            total.process_bar[basis.parameters[s]] += loading**2 * basis.pull_diagonal(
-                x, 0.5 * second, s
-            )
+            diagonal_bar = basis.pull_diagonal(x, 0.5 * second, s)
+            total.process_bar[basis.parameters[s]] += loading**2 * diagonal_bar
         total.likelihood_bar[...] += likelihood.expectations_pullback(mean, variance)
 
 
@@ -203,16 +201,10 @@ class SparseProblem(Problem[SparseBelief]):
     def _state(self, belief: SparseBelief) -> State[SparseBelief]:
         sums = self._sums(belief)
         gap = belief.whitened(sums.gram - belief.gram, sums.linear - belief.linear)
-        return State(
-            belief,
-            sums,
-            (belief.gram, belief.linear),
-            (sums.gram, sums.linear),
-            merit=sums.value - belief.divergence,
-            distance=float(np.linalg.norm(gap)),
-        )
+        merit, distance = sums.value - belief.divergence, float(np.linalg.norm(gap))
+        at, to = (belief.gram, belief.linear), (sums.gram, sums.linear)
+        return State(belief, sums, at, to, merit, distance)
 
 
 def _take(points: Points, likelihood: Likelihood, rows: slice) -> tuple[Points, Likelihood]:
-    chosen = np.arange(rows.start, rows.stop)
-    return Points(points.x[rows], points.level[rows]), likelihood.take(chosen)
+    return points.take(rows), likelihood.take(np.arange(rows.start, rows.stop))

@@ -11,21 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from polyfid.arrays import Array
-from polyfid.inference.exact import ExactBelief, Sites
+from polyfid.inference.exact import ExactBelief, ExactCovariance, Sites, Start
 from polyfid.inference.inducing import Basis, Inducing, LevelBlock, SparseBelief, pieces
-from polyfid.inference.linalg import (
-    Cholesky,
-    Factor,
-    QuadraticForm,
-    jittered_root,
-    suitable_threads,
-)
+from polyfid.inference.linalg import Factor, QuadraticForm, jittered_root, suitable_threads
 from polyfid.model.likelihoods import Likelihood
 from polyfid.model.prior import CrossCovariance, Prior
 from polyfid.rows import Points
 
-#: Elements of a temporary array while predicting, (batch, n): a megabyte stays in cache.
-BATCH_ELEMENTS = 1 << 17
 #: Of more rows than this the factor is out of cache, and batches get no shorter: it is read once
 #: per batch. Nor is it inverted, which takes memory, and time that only very many points give back.
 _MANY_ROWS = 512
@@ -51,13 +43,9 @@ def prior_pair(prior: Prior, x: Array, lower: int, upper: int) -> tuple[list[Arr
     return own, np.asarray((A[lower] * A[upper]) @ variances)
 
 
-class _Batch(NamedTuple):
-    """Some of the new points: their mean is K alpha, and labels reduce their variance."""
-
-    rows: slice
-    K: Array
-    alpha: Array
-    shrinkage: Callable[[Array], Array]  # of K, which it may overwrite
+#: Some of the new points: rows, K and alpha with mean K alpha, and by how much labels reduce the
+#: variance, a function of K, which it may overwrite.
+_Batch = tuple[slice, Array, Array, Callable[[Array], Array]]
 
 
 class LatentPosterior(ABC):
@@ -77,16 +65,16 @@ class LatentPosterior(ABC):
     def mean(self, new: Points) -> Array:
         """Posterior mean at the points, (m,)."""
         mean = np.empty(len(new))
-        for batch in self._batches(new):
-            np.matmul(batch.K, batch.alpha, out=mean[batch.rows])
+        for rows, K, alpha, _ in self._batches(new):
+            np.matmul(K, alpha, out=mean[rows])
         return mean
 
     def mean_and_variance(self, new: Points) -> tuple[Array, Array]:
         """Posterior mean and variance at the points, (m,) each."""
         mean, variance = np.empty(len(new)), self.prior.diagonal(new)
-        for batch in self._batches(new):
-            np.matmul(batch.K, batch.alpha, out=mean[batch.rows])
-            variance[batch.rows] -= batch.shrinkage(batch.K)
+        for rows, K, alpha, shrinkage in self._batches(new):
+            np.matmul(K, alpha, out=mean[rows])
+            variance[rows] -= shrinkage(K)
         return mean, np.maximum(variance, 0.0, out=variance)
 
     @abstractmethod
@@ -142,7 +130,7 @@ class Posterior(LatentPosterior):
     @classmethod
     def from_belief(cls, prior: Prior, points: Points, belief: ExactBelief) -> Posterior:
         """The posterior that a belief at the rows implies; keeps its factor, not the covariance."""
-        return cls(prior, points, belief.sites, belief.alpha, belief.factorised().factor)
+        return cls(prior, points, belief.sites, belief.alpha, belief.factor)
 
     @property
     def n_rows(self) -> int:
@@ -152,9 +140,10 @@ class Posterior(LatentPosterior):
     def root(self) -> Array:
         return self.sites.root
 
-    def solve(self, b: Array) -> Array:
-        """B^-1 b at the rows."""
-        return self.factor.solve(b)
+    @property
+    def start(self) -> Start:
+        """What inference may start from."""
+        return Start(self.sites, self.alpha, self.factor)
 
     def _coordinates(self, new: Points) -> Array:
         k = self.prior.cross_covariance(new, self.points) * self.root
@@ -165,24 +154,22 @@ class Posterior(LatentPosterior):
 
     def variance_from(self, level: int, new: Points, likelihood: Likelihood) -> Array:
         """Posterior variance if only rows from a level upwards had labels; their sites stay."""
-        w = self.sites.w
-        chosen = (self.points.level >= level) & (w > 0.0)
+        chosen = (self.points.level >= level) & (self.sites.w > 0.0)
         variance = self.prior.diagonal(new)
         if not chosen.any():
             return variance
-        part = Points(np.ascontiguousarray(self.points.x[chosen]), self.points.level[chosen])
-        root = np.sqrt(w[chosen])
-        B = self.prior.joint_covariance(part) * root * root[:, None]
-        B.flat[:: len(B) + 1] += 1.0
-        k = self.prior.cross_covariance(part, new) * root[:, None]
-        with suitable_threads(len(B)):
-            return np.asarray(variance - Cholesky(B).quadratic(k))
+        rows = self.points.take(chosen)
+        sites = Sites(self.sites.w[chosen], self.sites.nu[chosen])
+        k = self.prior.cross_covariance(rows, new) * sites.root[:, None]
+        with suitable_threads(len(rows)):
+            factor = ExactCovariance(self.prior, rows).factorise(sites)
+            return np.asarray(variance - factor.quadratic(k))
 
     def check(self, likelihood: Likelihood) -> None:
-        """Raise ValueError where the parts do not fit each other."""
+        """Raise ValueError where arrays do not fit each other."""
         n, sites = len(self.points.x), self.sites
-        parts = {"alpha": self.alpha, "w": sites.w, "nu": sites.nu, "weight": likelihood.weight}
-        for name, values in parts.items():
+        arrays = {"alpha": self.alpha, "w": sites.w, "nu": sites.nu, "weight": likelihood.weight}
+        for name, values in arrays.items():
             if values.shape != (n,):
                 raise ValueError(f"{name} is of shape {values.shape}, and there are {n} points")
 
@@ -201,20 +188,17 @@ class Posterior(LatentPosterior):
         return self.factor.quadratic(np.multiply(k, self.root, out=k).T, overwrite=True)
 
     def _batches(self, new: Points) -> Iterator[_Batch]:
-        size = max(1, BATCH_ELEMENTS // max(1, min(len(self.points), _MANY_ROWS)))
         for level, rows in new.segments():
-            for start in range(rows.start, rows.stop, size):
-                part = slice(start, min(start + size, rows.stop))
-                K = self._towards(new.x[part], level)
-                yield _Batch(part, K, self.alpha, self._shrinkage)
+            for batch in pieces(rows, min(len(self.points), _MANY_ROWS)):
+                K = self._towards(new.x[batch], level)
+                yield batch, K, self.alpha, self._shrinkage
 
 
 @dataclass(frozen=True)
 class SparsePosterior(LatentPosterior):
     """Gaussian posterior of the latent functions, given a belief of the inducing variables.
 
-    With phi = L^-1 k_u, the mean is phi^T mu and the covariance k_** - phi^T (I - S) phi. The cost
-    of a prediction depends on the number of inducing points, not on that of the rows.
+    With phi = L^-1 k_u, the mean is phi^T mu and the covariance k_** - phi^T (I - S) phi.
     """
 
     prior: Prior
@@ -241,24 +225,25 @@ class SparsePosterior(LatentPosterior):
         rows = np.flatnonzero(self.points.level >= level)
         if not len(rows):
             return self.prior.diagonal(new)
-        part = Points(self.points.x[rows], self.points.level[rows])
-        expected = likelihood.take(rows).expectations(*self.mean_and_variance(part))
-        Phi = self.basis.features(part)
+        chosen = self.points.take(rows)
+        expected = likelihood.take(rows).expectations(*self.mean_and_variance(chosen))
+        Phi = self.basis.features(chosen)
         gram = (Phi.T * np.maximum(-expected.second, 0.0)) @ Phi
         belief = SparseBelief(gram, np.zeros(len(gram)))
         return replace(self, belief=belief).mean_and_variance(new)[1]
 
     def check(self, likelihood: Likelihood) -> None:
-        """Raise ValueError where the parts do not fit each other."""
-        m, n = self.inducing.total, len(self.points.x)
-        if self.belief.gram.shape != (m, m) or self.belief.linear.shape != (m,):
-            raise ValueError(f"a belief is not of {m} inducing points")
-        if len(self.inducing.z) != len(self.prior.kernels):
-            raise ValueError("there is not one set of inducing points per process")
-        if any(z.ndim != 2 or z.shape[1] != self.points.x.shape[1] for z in self.inducing.z):
-            raise ValueError("inducing points do not have the columns of the points")
-        if likelihood.weight.shape != (n,):
-            raise ValueError(f"there are {n} points and weights {likelihood.weight.shape}")
+        """Raise ValueError where arrays do not fit each other."""
+        (n, d), m = self.points.x.shape, self.inducing.total
+        expected = {
+            "gram": (self.belief.gram.shape, (m, m)),
+            "linear": (self.belief.linear.shape, (m,)),
+            "inducing": ([z.shape[1:] for z in self.inducing.z], [(d,)] * len(self.prior.kernels)),
+            "weight": (likelihood.weight.shape, (n,)),
+        }
+        for name, (got, wanted) in expected.items():
+            if got != wanted:
+                raise ValueError(f"{name} is of shape {got}, and must be of shape {wanted}")
 
     @cached_property
     def _weights(self) -> list[tuple[Array, QuadraticForm]]:
@@ -274,15 +259,15 @@ class SparsePosterior(LatentPosterior):
         G = vectors[:, kept] * np.sqrt(np.abs(values[kept]))
         alpha = self.belief.mean[block.columns]
         for s in block.processes:
-            part, T = block.parts[s], block.loading[s] * self.basis.whiteners[s]
-            G[part], alpha[part] = T @ G[part], T @ alpha[part]
+            own, T = block.slices[s], block.loading[s] * self.basis.whiteners[s]
+            G[own], alpha[own] = T @ G[own], T @ alpha[own]
         return alpha, QuadraticForm(G, np.sign(values[kept]))
 
     def _batches(self, new: Points) -> Iterator[_Batch]:
         for t, rows in new.segments():
             block = self.basis.levels[t]
-            for part in pieces(rows, block.width):
-                K = np.empty((part.stop - part.start, block.width))
+            for batch in pieces(rows, block.width):
+                K = np.empty((batch.stop - batch.start, block.width))
                 for s in block.processes:
-                    K[:, block.parts[s]] = self.basis.covariance(new.x[part], s)
-                yield _Batch(part, K, *self._weights[t])
+                    K[:, block.slices[s]] = self.basis.covariance(new.x[batch], s)
+                yield batch, K, *self._weights[t]

@@ -15,7 +15,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from polyfid.arrays import Array
-from polyfid.inference.exact import ExactBelief, ExactCovariance, InvertedBelief, Sites, Start
+from polyfid.inference.exact import ExactBelief, ExactCovariance, Sites, Start
 from polyfid.inference.linalg import Diverged, NotPositiveDefinite
 from polyfid.inference.loop import Natural, Problem, Report, State, iterate
 from polyfid.model.likelihoods import Derivatives, Expectations, Likelihood
@@ -46,9 +46,6 @@ class Scheme(ABC, Generic[Labels]):
     #: Earlier states that a step is extrapolated from.
     memory: int = 5
 
-    def check(self, likelihood: Likelihood) -> None:
-        """Raise ValueError for a likelihood that the scheme cannot take."""
-
     @abstractmethod
     def ask(self, belief: ExactBelief, likelihood: Likelihood) -> Labels:
         """What the likelihood says under the marginals."""
@@ -61,7 +58,7 @@ class Scheme(ABC, Generic[Labels]):
     def constants(self, belief: ExactBelief, labels: Labels) -> float:
         """Log Z minus its Gaussian part, -log|B|/2 + nu^T m / 2."""
 
-    def implicit(self, belief: InvertedBelief, labels: Labels) -> tuple[Array, Array] | None:
+    def implicit(self, belief: ExactBelief, labels: Labels) -> tuple[Array, Array] | None:
         """The pair (u, g) of the evidence's derivative in K, where the sites depend on K."""
         return None
 
@@ -86,13 +83,6 @@ class Laplace(Scheme[Derivatives]):
     needs_variance = False
     memory = 0  # Newton's steps get shorter by themselves
 
-    def check(self, likelihood: Likelihood) -> None:
-        if not likelihood.log_concave:
-            raise ValueError(
-                "Laplace needs a log-concave likelihood, and label noise is not; "
-                'use inference="ep" or inference="variational"'
-            )
-
     def ask(self, belief: ExactBelief, likelihood: Likelihood) -> Derivatives:
         return likelihood.derivatives(belief.mean)
 
@@ -107,7 +97,7 @@ class Laplace(Scheme[Derivatives]):
         m, w, nu = belief.mean, belief.sites.w, belief.sites.nu
         return float((labels.value - (nu * m - 0.5 * w * m * m)).sum())
 
-    def implicit(self, belief: InvertedBelief, labels: Derivatives) -> tuple[Array, Array]:
+    def implicit(self, belief: ExactBelief, labels: Derivatives) -> tuple[Array, Array]:
         # v l''' / 2 as (w v) (l''' / w) / 2: nothing is divided by a vanishing w.
         w = -labels.second
         skew = np.divide(labels.third, w, out=np.zeros_like(w), where=w != 0.0)
@@ -179,9 +169,7 @@ class EP(Scheme[Cavity]):
         return likelihood.tilted_pullback(labels.mean, labels.variance, labels.copies)
 
 
-SCHEMES: dict[str, Scheme[Any]] = {
-    scheme.name: scheme for scheme in (Laplace(), EP(), Variational())
-}
+SCHEMES: dict[str, Scheme[Any]] = {s.name: s for s in (Laplace(), EP(), Variational())}
 
 
 @dataclass(frozen=True)
@@ -203,12 +191,7 @@ def run(
     max_iter: int = 100,
     gradient: bool = False,
 ) -> Fixed:
-    """Run a scheme to its fixed point.
-
-    Raises `Diverged` where it does not converge and ends at an impossible evidence: labels cannot
-    be more than certain.
-    """
-    scheme.check(likelihood)
+    """Run a scheme to its fixed point; raises `Diverged` at an impossible evidence."""
     problem = ExactProblem(scheme, covariance, likelihood, start, gradient or scheme.needs_variance)
     state, report = iterate(problem, tol, max_iter)
     log_z = scheme.log_z(state.belief, state.labels)
@@ -220,29 +203,28 @@ def run(
     return Fixed(state.belief, state.labels, log_z, report)
 
 
+@dataclass
 class ExactProblem(Problem[ExactBelief]):
     """The sites of all rows; ``inverted``: the last belief is to have B^-1, not a factor of B."""
 
-    def __init__(
-        self,
-        scheme: Scheme[Any],
-        covariance: ExactCovariance,
-        likelihood: Likelihood,
-        start: Start | None = None,
-        inverted: bool = False,
-    ) -> None:
-        self.scheme, self.covariance, self.likelihood = scheme, covariance, likelihood
-        self.memory, self.has_objective = scheme.memory, scheme.has_objective
-        self.inverted = inverted
-        self._start = self._near = start
+    scheme: Scheme[Any]
+    covariance: ExactCovariance
+    likelihood: Likelihood
+    start: Start | None = None
+    inverted: bool = False
+
+    def __post_init__(self) -> None:
+        self.memory, self.has_objective = self.scheme.memory, self.scheme.has_objective
+        #: B of sites like those at hand, factorised or inverted, for cheap steps.
+        self._near = None if self.start is None else self.start.solver
 
     def begin(self) -> State[ExactBelief]:
         cold = self._state(self.covariance.prior_belief())
-        if self._start is None:
+        if self.start is None:
             return cold
         # The old sites under the new prior: a Newton step from the old mode.
-        sites = self._start.sites
-        moved = self.covariance.with_alpha(self._start.alpha, sites.w)
+        sites = self.start.sites
+        moved = self.covariance.with_alpha(self.start.alpha, sites.w)
         try:
             warm = self._state(self._condition_near(sites, moved) or self._condition(sites, moved))
         except NotPositiveDefinite:
@@ -268,11 +250,11 @@ class ExactProblem(Problem[ExactBelief]):
         self._near = None
         if now.distance <= tol:
             with suppress(NotPositiveDefinite):
-                last = self.covariance.condition(Sites(*now.target), now.belief)
-                state = self._state(last.into_inverted() if self.inverted else last)
+                target = Sites(*now.target)
+                state = self._state(self.covariance.condition(target, now.belief, self.inverted))
                 if state.distance <= tol:
                     return state
-        return self._state(now.belief.inverted() if self.inverted else now.belief.factorised())
+        return self._state(now.belief.solved(self.inverted))
 
     def _state(self, belief: ExactBelief) -> State[ExactBelief]:
         labels = self.scheme.ask(belief, self.likelihood)
@@ -288,8 +270,7 @@ class ExactProblem(Problem[ExactBelief]):
         return self.covariance.condition_near(sites, start, self._near, _CG_TOLERANCE, _CG_STEPS)
 
     def _condition(self, sites: Sites, start: ExactBelief) -> ExactBelief:
-        belief = self.covariance.condition(sites, start)
-        if self.scheme.needs_variance:
-            return belief.into_inverted()
-        self._near = belief.start()
+        belief = self.covariance.condition(sites, start, inverted=self.scheme.needs_variance)
+        if not self.scheme.needs_variance:
+            self._near = belief.solver
         return belief

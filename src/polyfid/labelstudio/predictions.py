@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 
 from polyfid._version import __version__
 from polyfid.atomic import replacing
-from polyfid.frames import is_frame
 from polyfid.labelstudio.tasks import LabelStudioError, check_ids, checked, read_tasks
 from polyfid.tables import read_table
 from polyfid.tables.column import read_ids
 from polyfid.text import name_few
-from polyfid.values import to_python
+from polyfid.values import is_frame, to_python
 
 PREFIX = "p_"  # of columns of probabilities in tables of predictions
 SLACK = 1e-6  # allowed difference of a sum of probabilities from 1

@@ -103,9 +103,9 @@ class Evidence(Parametrised):
         covariance, likelihood, fixed = self.fixed(np.asarray(theta, dtype=float), gradient)
         if not gradient:
             return Value(fixed.log_z, np.empty(0), fixed.report)
-        belief = fixed.belief.inverted()
-        prior_bar = covariance.pull(belief, self.scheme.implicit(belief, fixed.labels))
-        likelihood_bar = self.scheme.pull_likelihood(belief, likelihood)
+        implicit = self.scheme.implicit(fixed.belief, fixed.labels)
+        prior_bar = covariance.pull(fixed.belief, implicit)
+        likelihood_bar = self.scheme.pull_likelihood(fixed.belief, likelihood)
         return Value(fixed.log_z, np.concatenate([prior_bar, likelihood_bar]), fixed.report)
 
 
@@ -155,7 +155,7 @@ class SparseEvidence(Parametrised):
             if self.watch is not None:
                 self.watch(SparseFixed.of(state, report))
 
-        start = SparseBelief.prior(basis.total) if self.warm is None else self.warm
+        start = SparseBelief.prior(basis.inducing.total) if self.warm is None else self.warm
         fixed = SparseFixed.of(*iterate(SparseProblem(sums, start), self.tol, self.max_iter, watch))
         self.warm = fixed.belief
         return basis, fixed

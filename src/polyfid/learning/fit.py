@@ -16,10 +16,9 @@ from joblib import Parallel, delayed
 
 from polyfid.arrays import Array
 from polyfid.inference import SCHEMES, Report
-from polyfid.inference.inducing import Inducing, SparseBelief
+from polyfid.inference.inducing import Inducing, SparseBelief, choose
 from polyfid.inference.linalg import suitable_threads
 from polyfid.inference.posterior import SparsePosterior
-from polyfid.inference.selection import choose
 from polyfid.learning.climb import Optimum, maximise
 from polyfid.learning.evidence import Evidence, MovableEvidence, SparseEvidence, SparseFixed
 from polyfid.learning.fit_options import Options, Target
@@ -85,10 +84,8 @@ def _fit_class(options: Options, rows: Rows, tuning: Rows, target: Target, seed:
     with suitable_threads(len(rows)):
         if options.learns_structure:
             return learn(options, rows, tuning, target, rng)
-        scheme = SCHEMES[options.inference]
         features = _plain_features(options, rows)
         evidence = all_rows = _evidence(options, label(rows, features, target))
-        scheme.check(evidence.likelihood)
         if tuning is not rows:
             evidence = _evidence(options, label(tuning, features, target))
         optimum = tune(evidence, options, rng)

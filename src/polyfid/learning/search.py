@@ -294,7 +294,7 @@ def _infer(
         return infer(laplace, optimum)
     evidence = evidence.with_scheme(SCHEMES[options.inference])
     evidence.tol = evidence.tol if tol is None else tol
-    evidence.warm = near.posterior if near else None  # type: ignore[assignment]
+    evidence.warm = near.posterior.start if near else None  # type: ignore[union-attr]
     try:
         fit = infer(evidence, optimum)
     except NotPositiveDefinite:

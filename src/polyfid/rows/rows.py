@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from polyfid.arrays import Array, Indices, sort_rows
+
+
+def consecutive(sizes: Iterable[int]) -> list[slice]:
+    """Slices of these sizes, one after the other."""
+    edges = np.cumsum([0, *sizes]).tolist()
+    return list(map(slice, edges[:-1], edges[1:]))
 
 
 @dataclass(frozen=True)
@@ -19,19 +28,14 @@ class Points:
     def __len__(self) -> int:
         return len(self.x)
 
+    def take(self, rows: slice | NDArray[Any]) -> Points:
+        """Some of the points."""
+        return Points(np.ascontiguousarray(self.x[rows]), self.level[rows])
+
     def segments(self) -> list[tuple[int, slice]]:
         """The rows of each level that occurs, as slices."""
-        present, start = np.unique(self.level, return_index=True)
-        stops = [*start[1:], len(self.level)][: len(start)]  # no rows, no segments
-        return [
-            (int(t), slice(int(a), int(b))) for t, a, b in zip(present, start, stops, strict=True)
-        ]
-
-    @staticmethod
-    def sort(x: Array, level: Indices) -> tuple[Points, Indices]:
-        """Points in order of level, and the order (rows of the same level keep theirs)."""
-        order = np.argsort(level, kind="stable")
-        return Points(np.ascontiguousarray(x[order]), level[order]), order
+        present, counts = np.unique(self.level, return_counts=True)
+        return list(zip(present.tolist(), consecutive(counts), strict=True))
 
 
 @dataclass(frozen=True)
@@ -50,12 +54,7 @@ class Rows:
 
     @classmethod
     def of(
-        cls,
-        x: object,
-        level: object,
-        y: object,
-        weight: object = None,
-        annotator: object = None,
+        cls, x: object, level: object, y: object, weight: object = None, annotator: object = None
     ) -> Rows:
         """Rows in any order, which are sorted; those of the same level keep their order."""
         level = np.asarray(level, dtype=np.intp)

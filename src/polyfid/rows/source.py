@@ -10,9 +10,11 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import cache, partial
-from typing import Any, Protocol, Self, TypeVar
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from functools import cache, partial, reduce
+from operator import add
+from typing import Any, TypeVar
 
 import joblib
 import numpy as np
@@ -21,32 +23,23 @@ from threadpoolctl import ThreadpoolController
 from polyfid.arrays import Array
 from polyfid.rows.rows import Points, Rows
 
-
-class Summable(Protocol):
-    """A value that can be added to another one of its type."""
-
-    def __add__(self, other: Any, /) -> Self: ...
-
-
-Sum = TypeVar("Sum", bound=Summable)
+Sum = TypeVar("Sum")  # a value that can be added to another one of its type
 #: From features (n, d) to the coordinates of points (n, d').
 Features = Callable[[Array], Array]
 #: From rows to their likelihood under a model of one class.
 Target = Callable[[Rows], Any]
 
 
-class View(Protocol):
-    """The rows of a source as the model of one class needs them; its fields are of a sample."""
+@dataclass(frozen=True)
+class View(ABC):
+    """The rows of a source as the model of one class needs them; its fields may be of a sample."""
 
-    @property
-    def points(self) -> Points: ...
+    points: Points
+    likelihood: Any
 
-    @property
-    def likelihood(self) -> Any: ...
-
+    @abstractmethod
     def reduce(self, function: Callable[[Points, Any], Sum]) -> Sum:
         """The sum of a function of every block, added in the order of the blocks."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -66,8 +59,7 @@ class Source(ABC):
 
     def view(self, features: Features, target: Target) -> View:
         """The rows as a model with these features of this target needs them."""
-        sample = label(self.sample, features, target)
-        return BlockView(sample.points, sample.likelihood, features, target, self)
+        return BlockView(*_label(self.sample, features, target), features, target, self)
 
     @property
     def rows_per_sample_row(self) -> Array:
@@ -87,8 +79,7 @@ class InMemory(Source):
         return function(self.rows)
 
     def view(self, features: Features, target: Target) -> View:
-        labelled = label(self.rows, features, target)
-        return LabelledPoints(labelled.points, labelled.likelihood, n_threads=self.n_threads)
+        return replace(label(self.rows, features, target), n_threads=self.n_threads)
 
 
 @dataclass(frozen=True)
@@ -106,34 +97,29 @@ class InBlocks(Source):
         return add_up(((self.coding(block),) for block in self.blocks), function, self.n_threads)
 
 
+def _label(rows: Rows, features: Features, target: Target) -> tuple[Points, Any]:
+    return Points(np.ascontiguousarray(features(rows.x)), rows.level), target(rows)
+
+
 def label(rows: Rows, features: Features, target: Target) -> LabelledPoints:
     """Rows as the model of one class needs them."""
-    points = Points(np.ascontiguousarray(features(rows.x)), rows.level)
-    return LabelledPoints(points, target(rows))
+    return LabelledPoints(*_label(rows, features, target))
 
 
 @dataclass(frozen=True)
-class LabelledPoints:
-    """Points and their likelihood in memory, of which threads work on blocks: a `View`.
+class LabelledPoints(View):
+    """Points and their likelihood in memory; ``n_threads`` work on blocks, None: one per core."""
 
-    ``n_threads`` is None for one thread per processor.
-    """
-
-    points: Points
-    likelihood: Any
     block_size: int = 8192
     n_threads: int | None = None
 
     def __post_init__(self) -> None:
         if len(self.points) == 0:
             raise ValueError("points must have at least one row, got none")
-        if self.block_size < 1:
-            raise ValueError(f"block_size must be at least 1, got {self.block_size}")
 
     def blocks(self) -> Iterator[tuple[Points, Any]]:
         for start in range(0, len(self.points), self.block_size):
-            block = slice(start, start + self.block_size)
-            points = Points(self.points.x[block], self.points.level[block])
+            points = self.points.take(slice(start, start + self.block_size))
             yield points, self.likelihood.take(np.arange(start, start + len(points)))
 
     def reduce(self, function: Callable[[Points, Any], Sum]) -> Sum:
@@ -141,11 +127,9 @@ class LabelledPoints:
 
 
 @dataclass(frozen=True)
-class BlockView:
-    """The `View` of a source in blocks; ``points`` and ``likelihood`` are those of its sample."""
+class BlockView(View):
+    """The view of a source in blocks; ``points`` and ``likelihood`` are those of its sample."""
 
-    points: Points
-    likelihood: Any
     features: Features
     target: Target
     source: Source
@@ -154,15 +138,20 @@ class BlockView:
         return self.source.reduce(partial(_apply, self.features, self.target, function))
 
 
-def _apply(features: Features, target: Target, function: Callable[..., Any], rows: Rows) -> Any:
+def _apply(features: Features, target: Target, function: Callable[..., Sum], rows: Rows) -> Sum:
     """A function of a model's points and likelihood, of rows."""
-    return function(Points(np.ascontiguousarray(features(rows.x)), rows.level), target(rows))
+    return function(*_label(rows, features, target))
 
 
 @cache
 def _controller() -> ThreadpoolController:
-    """Finding the libraries takes as long as a pass over some thousand rows: done once."""
+    """Of the BLAS that is loaded; finding it takes milliseconds."""
     return ThreadpoolController()
+
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """A context in which BLAS has one thread."""
+    return _controller().limit(limits=1, user_api="blas")
 
 
 def add_up(
@@ -170,26 +159,22 @@ def add_up(
 ) -> Sum:
     """Add a function of all blocks in threads, with few more blocks in memory than threads.
 
-    Each thread has one thread of BLAS, and terms are added in the order of the blocks, so that
-    the sum does not depend on the number of threads: None is one per processor, and negative
-    numbers are as for joblib.
+    Terms are added in the order of the blocks, so that the sum does not depend on the number of
+    threads: None is one per processor, and negative numbers are as for joblib.
     """
     n_threads = joblib.cpu_count() if n_threads is None else joblib.effective_n_jobs(n_threads)
     terms = _in_threads(blocks, function, n_threads)
     total = next(terms, None)
     if total is None:
         raise ValueError("blocks must hold at least one block of rows, got none")
-    for term in terms:
-        total = total + term
-    return total
+    return reduce(add, terms, total)
 
 
 def _in_threads(
     blocks: Iterable[tuple[Any, ...]], function: Callable[..., Sum], n_threads: int
 ) -> Iterator[Sum]:
     waiting: deque[Future[Sum]] = deque()
-    one_each = _controller().limit(limits=1, user_api="blas")
-    with one_each, ThreadPoolExecutor(n_threads) as pool:
+    with one_blas_thread(), ThreadPoolExecutor(n_threads) as pool:
         for block in blocks:
             waiting.append(pool.submit(function, *block))
             if len(waiting) > n_threads:

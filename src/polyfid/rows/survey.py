@@ -1,13 +1,13 @@
 """The first reading of rows that come in blocks: classes, levels, counts, and a sample.
 
-The contents of one block can be added to those of another, so that blocks may be read one after
-another or in many places.
+Contents of blocks add up, so that blocks may be read one after another or in many places.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -22,10 +22,9 @@ Levels = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Block:
-    """Rows that were checked, of block ``number``, with names of classes in ``y``.
+    """Rows that were checked; ``y`` has names of classes, ``level`` places in ``levels``.
 
-    ``level`` has places in ``levels``, the names that occur in this block. ``is_ordered``: whether
-    the fidelity carries the order of the levels.
+    ``is_ordered``: whether the fidelity carries the order of the levels.
     """
 
     number: int
@@ -77,28 +76,31 @@ class Survey:
 
 
 @dataclass(frozen=True)
-class LevelSample:
-    """The rows of a level with the smallest keys, at most ``size``, in the order they came in.
+class LevelContents:
+    """Rows per class of one level, the sum of their weights, and a sample of at most ``size`` rows.
 
-    ``columns`` are key, x, y and weight.
+    The sample is of the smallest keys, in the order in which rows came: key, x, y and weight.
     """
 
+    counts: Counter[Any]
+    weight: float
     size: int
-    columns: tuple[NDArray[Any], ...]
+    sample: tuple[NDArray[Any], ...]
 
-    def cut(self) -> LevelSample:
-        """At most ``size`` rows."""
-        rows = np.sort(np.argsort(self.columns[0], kind="stable")[: self.size])
-        return LevelSample(self.size, tuple(column[rows] for column in self.columns))
+    def cut(self) -> LevelContents:
+        """With at most ``size`` rows in the sample."""
+        rows = np.sort(np.argsort(self.sample[0], kind="stable")[: self.size])
+        return replace(self, sample=tuple(column[rows] for column in self.sample))
 
-    def __add__(self, other: LevelSample) -> LevelSample:
-        pairs = zip(self.columns, other.columns, strict=True)
-        return LevelSample(self.size, tuple(map(np.concatenate, pairs))).cut()
+    def __add__(self, other: LevelContents) -> LevelContents:
+        sample = tuple(map(np.concatenate, zip(self.sample, other.sample, strict=True)))
+        counts, weight = self.counts + other.counts, self.weight + other.weight
+        return LevelContents(counts, weight, self.size, sample).cut()
 
 
 @dataclass(frozen=True)
 class Contents:
-    """The contents of some blocks by name; adds up in the order of the blocks.
+    """The contents of some blocks by name of level; adds up in the order of the blocks.
 
     ``orders`` are the orders of levels that fidelities carry; ``has_fidelity`` holds True if some
     blocks have a fidelity and False if some have none.
@@ -106,38 +108,35 @@ class Contents:
 
     orders: frozenset[Levels] = frozenset()
     has_fidelity: frozenset[bool] = frozenset()
-    counts: Mapping[tuple[Any, Any], int] = field(default_factory=dict)
-    weights: Mapping[Any, float] = field(default_factory=dict)
-    samples: Mapping[Any, LevelSample] = field(default_factory=dict)
+    levels: Mapping[Any, LevelContents] = field(default_factory=dict)
 
     def __add__(self, other: Contents) -> Contents:
-        return Contents(
-            self.orders | other.orders,
-            self.has_fidelity | other.has_fidelity,
-            _added(self.counts, other.counts),
-            _added(self.weights, other.weights),
-            _added(self.samples, other.samples),
-        )
+        levels = dict(self.levels)
+        for name, more in other.levels.items():
+            levels[name] = levels[name] + more if name in levels else more
+        return Contents(self.orders | other.orders, self.has_fidelity | other.has_fidelity, levels)
 
     def survey(self, levels: Levels | None) -> Survey:
         """The contents in numbers; ``levels`` are the names in order, if the user gave them."""
-        if not self.counts:
+        classes = np.unique([value for own in self.levels.values() for value in own.counts])
+        if not len(classes):
             raise ValueError("blocks hold no rows (0 samples); at least one is needed")
         names = self._order() if levels is None else levels
-        if unknown := [name for name in self.weights if name not in names]:
+        if unknown := [name for name in self.levels if name not in names]:
             raise ValueError(
                 f"fidelity has level {unknown[0]!r} in some block, and in another one an order "
                 f"without it, {list(names)}; pass levels=..., least trusted first"
             )
-        classes = np.unique([value for _, value in self.counts])
-        counts = np.zeros((len(names), len(classes)), dtype=np.intp)
-        for (name, value), n in self.counts.items():
-            counts[names.index(name), int(np.searchsorted(classes, value))] = n
-        weight = np.array([self.weights.get(name, 0.0) for name in names])
-        samples = [self.samples[name].columns for name in names if name in self.samples]
+        counts, weight = np.zeros((len(names), len(classes)), dtype=np.intp), np.zeros(len(names))
+        present = [t for t, name in enumerate(names) if name in self.levels]
+        for t in present:
+            own = self.levels[names[t]]
+            weight[t] = own.weight
+            for value, n in own.counts.items():
+                counts[t, np.searchsorted(classes, value)] = n
+        samples = [self.levels[names[t]].sample for t in present]
         _, x, y, weights = map(np.concatenate, zip(*samples, strict=True))
-        there = [t for t, name in enumerate(names) if name in self.samples]
-        level = np.repeat(there, [len(columns[0]) for columns in samples])
+        level = np.repeat(present, [len(columns[0]) for columns in samples])
         sample = Rows.of(x, level, np.searchsorted(classes, y), weights)
         return Survey(Coding(classes, names), counts, weight, sample)
 
@@ -156,17 +155,12 @@ class Contents:
         if self.orders:
             return next(iter(self.orders))
         try:
-            return tuple(sorted(self.weights))
+            return tuple(sorted(self.levels))
         except TypeError:
             raise ValueError(
-                f"fidelity has levels of several types, {list(self.weights)}, which cannot be "
+                f"fidelity has levels of several types, {list(self.levels)}, which cannot be "
                 "ordered; use one type, such as strings"
             ) from None
-
-
-def _added(one: Mapping[Any, Any], other: Mapping[Any, Any]) -> dict[Any, Any]:
-    """Entries of both, added where both have one."""
-    return {**one, **{k: one[k] + v if k in one else v for k, v in other.items()}}
 
 
 @dataclass(frozen=True)
@@ -183,23 +177,16 @@ class Surveyor:
 
     def __call__(self, block: Block) -> Contents:
         key = np.random.default_rng([self.seed, block.number]).uniform(size=len(block.x))
-        counts: dict[tuple[Any, Any], int] = {}
-        weights: dict[Any, float] = {}
-        samples: dict[Any, LevelSample] = {}
+        levels = {}
         for t in np.unique(block.level):
             rows = np.flatnonzero((block.level == t) & (block.weight > 0.0))
             name = block.levels[t]
-            values, which = np.unique(block.y[rows], return_inverse=True)
-            for value, n in zip(values.tolist(), np.bincount(which).tolist(), strict=True):
-                counts[name, value] = n
-            weights[name] = float(block.weight[rows].sum())
-            size = self.n_sample_of.get(name, self.n_sample)
-            columns = tuple(column[rows] for column in (key, block.x, block.y, block.weight))
-            samples[name] = LevelSample(size, columns).cut()
-        return Contents(
-            frozenset([block.levels] if block.is_ordered else []),
-            frozenset([block.has_fidelity]),
-            counts,
-            weights,
-            samples,
-        )
+            sample = tuple(column[rows] for column in (key, block.x, block.y, block.weight))
+            levels[name] = LevelContents(
+                Counter(block.y[rows].tolist()),
+                float(block.weight[rows].sum()),
+                self.n_sample_of.get(name, self.n_sample),
+                sample,
+            ).cut()
+        orders = frozenset([block.levels] if block.is_ordered else [])
+        return Contents(orders, frozenset([block.has_fidelity]), levels)

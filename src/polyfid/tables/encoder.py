@@ -14,10 +14,10 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.exceptions import NotFittedError
 
 from polyfid.arrays import Array
-from polyfid.frames import is_frame, to_pandas
 from polyfid.tables.column import CategoryLearner, ColumnEncoding, Missing, NumberLearner, is_text
 from polyfid.tables.places import TableError, columns_of_file, file_of, no_column, raise_all
 from polyfid.text import name_few
+from polyfid.values import is_frame, to_pandas
 
 #: Rows by column and category, of categories that were not there when an encoder was fitted.
 Unknown = Counter[tuple[str, str]]

@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from polyfid.frames import is_frame
 from polyfid.tables.column import (
     as_classes,
     cell_texts,
@@ -23,7 +22,7 @@ from polyfid.tables.column import (
 from polyfid.tables.places import RowPlaces, TableError, WrongCells, file_of, no_column, raise_all
 from polyfid.tables.read import read_table
 from polyfid.text import name_few
-from polyfid.values import to_text
+from polyfid.values import is_frame, to_text
 
 #: Columns of these names say who gave a label; they are features only if asked for.
 ANNOTATORS = ("worker", "annotator")

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from polyfid import model_files
 from polyfid.estimator.classifier import MultiFidelityClassifier
-from polyfid.frames import is_frame
 from polyfid.learning.progress import Callback, Progress
 from polyfid.tables.column import Missing, as_classes, sorted_levels
 from polyfid.tables.encoder import TableEncoder
@@ -34,6 +33,7 @@ from polyfid.tables.labelled import (
 from polyfid.tables.places import TableError, file_of
 from polyfid.tables.read import CsvTable, TypedTable, open_table, read_table
 from polyfid.text import bytes_in_words, name_few
+from polyfid.values import is_frame
 
 #: More different labels than this are no classes.
 MOST_CLASSES = 1000

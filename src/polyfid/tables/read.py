@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from polyfid.frames import is_frame, to_pandas
 from polyfid.tables.column import MISSING, ColumnTypes, as_frame, is_text
 from polyfid.tables.csv_files import (
     clean_names,
@@ -23,6 +22,7 @@ from polyfid.tables.csv_files import (
     raise_if_quote_open,
 )
 from polyfid.tables.places import DAMAGE, Dialect, FileRows, RowPlaces, TableError, TableFile
+from polyfid.values import is_frame, to_pandas
 
 #: Bytes of a text file that are parsed at a time; a row may not be longer than all of them.
 CHUNK, LONGEST_CHUNK = 1 << 20, 1 << 26

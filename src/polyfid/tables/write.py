@@ -18,8 +18,8 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from polyfid.atomic import replacing
-from polyfid.frames import is_frame
 from polyfid.tables.read import read_table
+from polyfid.values import is_frame
 
 _RUNS = r"^[=+\-@\t\r]"
 _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
