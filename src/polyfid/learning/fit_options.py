@@ -18,9 +18,8 @@ from polyfid.rows import Rows
 class Options:
     """The estimator's parameters, checked, for so many levels and classes; see its docstring.
 
-    ``kernels`` has one per latent process, or is None to learn the structure; ``may_choose`` says
-    that the scheme was left open, so that another one may take its place; ``n_tuning`` in a tuple
-    is per level, and None there is the default. Fields without repr do not count for `is_like`.
+    ``kernels`` is None to learn the structure; ``may_choose`` says that the scheme was left open;
+    ``n_tuning`` may be per level. Fields without repr do not count for `is_like`.
     """
 
     n_levels: int
@@ -56,14 +55,9 @@ class Options:
 
     @property
     def learns_structure(self) -> bool:
-        """Whether structures are to be compared.
-
-        Without a hyper-prior there is no evidence to compare by, and Laplace, which cannot deal
-        with label noise, is what makes so many fits affordable.
-        """
-        return (
-            self.kernels is None and self.optimise and self.weak_prior and self.label_noise is None
-        )
+        """Whether structures are compared, which takes a hyper-prior and labels fit for Laplace."""
+        given = self.kernels is not None or self.label_noise is not None
+        return self.optimise and self.weak_prior and not given
 
     @property
     def support(self) -> NDArray[np.bool_]:
@@ -89,20 +83,14 @@ class Options:
         return any(not np.array_equal(k.evaluate(same), k.evaluate(other)) for k in kernels)
 
     def suited_to(self, rows: Rows) -> Options:
-        """The options with a scheme that can deal with the rows, if that is left open.
-
-        EP has no moments of a fraction of a noisy label.
-        """
+        """The options with a scheme for fractions of noisy labels: EP has no moments of them."""
         fractions = self.label_noise is not None and bool((rows.weight < 1.0).any())
         return replace(self, inference="variational") if fractions and self.may_choose else self
 
 
 @dataclass(frozen=True)
 class Target:
-    """The likelihood of rows under the model of one class against the rest; can be pickled.
-
-    ``free`` says which annotators' rates are learnt, with ``label_noise="annotator"``.
-    """
+    """From rows to their likelihood under a model of one class; annotators' rates may be free."""
 
     positive: int
     n_levels: int

@@ -1,8 +1,4 @@
-"""Exact or sparse: which way a fit takes, and what it costs.
-
-The choice depends on the number of rows and on the options alone, so that the same data get the
-same algorithm on every machine.
-"""
+"""Exact or sparse: which way a fit takes, by rows and options alone, and what it costs."""
 
 from __future__ import annotations
 
@@ -51,10 +47,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Plan:
-    """Which way a fit takes, and why.
-
-    ``n_inducing`` has the inducing points of each latent process, at most; None: exact inference.
-    """
+    """Which way a fit takes, and why; ``n_inducing`` is per process, None for exact inference."""
 
     n_inducing: tuple[int, ...] | None
     n_rows: int
@@ -64,7 +57,6 @@ class Plan:
 
     @property
     def is_small(self) -> bool:
-        """Whether there is nothing to plan."""
         return self.n_inducing is None and self.n_rows <= EXACT_ROWS
 
     def __str__(self) -> str:
@@ -82,21 +74,14 @@ class Plan:
 def make_plan(
     options: Options, counts: Sequence[int], n_features: int, in_memory: bool = True
 ) -> Plan:
-    """Decide between exact inference and inducing points, from the rows of each level.
-
-    Rows that are not ``in_memory`` rule out exact inference.
-    """
+    """Exact inference or inducing points, for so many rows of each level."""
     given = options.n_inducing
     may_be_sparse = options.may_choose or options.inference == "variational"
-    if not in_memory and given is None:
+    if not in_memory and (given is None or not may_be_sparse):
         raise ValueError(
-            "n_inducing=None asks for exact inference, and rows in blocks are not in memory; "
-            'use n_inducing="auto" or a number'
-        )
-    if not in_memory and not may_be_sparse:
-        raise ValueError(
-            f"rows in blocks go with variational inference only; use inference="
-            f'"variational" or "auto" instead of {options.inference!r}'
+            "rows in blocks go with inducing points and variational inference only; got "
+            f"n_inducing={given!r} and inference={options.inference!r}, use "
+            'n_inducing="auto" or a number, and inference="auto" or "variational"'
         )
     per_level = np.asarray(counts, dtype=float)
     n = float(per_level.sum())
@@ -138,11 +123,8 @@ def _sizes(
 
 def _n_tuned(counts: NDArray[np.float64], options: Options, default: int) -> float:
     size = options.tuning_size(default)
-    if size is None:
-        return float(counts.sum())
-    if isinstance(size, tuple):
-        return float(np.minimum(counts, size).sum())
-    return float(min(counts.sum(), size))
+    rows = counts if isinstance(size, tuple) else counts.sum()
+    return float(np.sum(rows if size is None else np.minimum(rows, size)))
 
 
 def _exact_cost(counts: NDArray[np.float64], options: Options) -> Cost:
