@@ -17,7 +17,7 @@ from polyfid.arrays import Array
 from polyfid.inference.linalg import NotPositiveDefinite, suitable_threads
 from polyfid.kernels.parameters import HyperPrior
 from polyfid.learning.evidence import Evidence, Parametrised
-from polyfid.learning.fit_options import Options
+from polyfid.learning.plan import Options
 from polyfid.model.likelihoods import Likelihood
 from polyfid.model.prior import Prior
 from polyfid.rows import Points
@@ -135,7 +135,7 @@ def spread_starts(
 ) -> list[Array]:
     """Quasi-random starts: from the hyper-prior, or uniform in log space where it is flat."""
     bounds = evidence.bounds
-    if n_starts == 0 or len(bounds) == 0:
+    if n_starts == 0:
         return []
     # Sobol points come in powers of two.
     sobol = qmc.Sobol(len(bounds), seed=rng.randint(2**31 - 1))
@@ -168,7 +168,7 @@ def maximise(
     climber = _Climber(copy.copy(evidence), hyperprior, tol)
     bounds = evidence.bounds
     heats = [_not_begun(np.clip(s, *bounds.T)) for s in starts]
-    if len(heats) == 1 or len(bounds) == 0:
+    if len(heats) == 1:
         climbs = [climber.climb(heats[0], max_iter)]
     else:
         pool = Parallel(n_jobs=n_jobs, prefer="processes")
@@ -185,7 +185,7 @@ def maximise(
         others = pool(delayed(climber.climb)(heat, left, winner) for heat in hopeful[1:])
         climbs = _best_first([winner, *others, *dropped])
     best = climbs[0]
-    gap = np.abs(best.theta[:, None] - bounds).min(axis=1, initial=np.inf)
+    gap = np.abs(best.theta[:, None] - bounds).min(axis=1)
     names = tuple(n for n, g in zip(evidence.theta_names, gap, strict=True) if g < 1e-6)
     return Optimum(best.theta, best.objective, tuple(climbs), names)
 
@@ -244,7 +244,7 @@ class _Climber:
 
         first: Any = cost(start)
         price, slope = first
-        if max_iter <= 0 or len(start) == 0:
+        if max_iter <= 0:
             return Climb(start, start, -price, count, True, heat.message, failures)
         # L-BFGS-B begins with the step -gradient, to the far end of the bounds if they are wide.
         # In these units of the cost no parameter moves by more than one.

@@ -21,9 +21,8 @@ from polyfid.inference.posterior import SparsePosterior
 from polyfid.inference.selection import choose
 from polyfid.learning.climb import Optimum, make_hyperprior, maximise, tune
 from polyfid.learning.evidence import Evidence, MovableEvidence, SparseEvidence, SparseFixed
-from polyfid.learning.fit_options import Options, Target
 from polyfid.learning.mixture import BinaryFit, Member, Mixture, infer
-from polyfid.learning.plan import N_TUNING_EXACT
+from polyfid.learning.plan import N_TUNING_EXACT, Options, Target
 from polyfid.learning.progress import Callback, Progress
 from polyfid.learning.search import learn
 from polyfid.learning.structures import make_prior

@@ -19,9 +19,9 @@ from polyfid.inference.linalg import NotPositiveDefinite, suitable_threads
 from polyfid.kernels.parameters import HyperPrior
 from polyfid.learning.climb import Optimum, make_hyperprior, maximise, starting_points
 from polyfid.learning.evidence import Evidence
-from polyfid.learning.fit_options import Options, Target
 from polyfid.learning.mixture import BinaryFit, Member, Mixture, infer
 from polyfid.learning.occam import log_occam
+from polyfid.learning.plan import Options, Target
 from polyfid.learning.structures import Structure, candidates, other_links
 from polyfid.model.features import FeatureMap
 from polyfid.rows import Rows

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from polyfid.kernels import RBF, Categorical, Constant, Kernel, Linear
-from polyfid.learning.fit_options import Options
+from polyfid.learning.plan import Options
 from polyfid.model.features import (
     AsGiven,
     Coded,
