@@ -84,7 +84,6 @@ def _fit_class(options: Options, rows: Rows, tuning: Rows, target: Target, seed:
             return learn(options, rows, tuning, target, rng)
         features = _plain_features(options, rows)
         evidence = all_rows = _evidence(options, label(rows, features, target))
-        all_rows.scheme.check(all_rows.likelihood)
         if tuning is not rows:
             evidence = _evidence(options, label(tuning, features, target))
         fit = infer(all_rows, tune(evidence, options, rng), len(tuning))
@@ -113,11 +112,16 @@ def fit_sparse(
     mixtures = list(before)
     for turn, positive in enumerate(options.targets):
         seed = np.random.RandomState(rng.randint(2**31 - 1))
-        earlier = before[turn].best if turn < len(before) else None
         target = Target.of(options, source.sample, positive)
         report = _Reporter(callback, mixtures, turn, len(options.targets))
-        member = _fit_class_sparsely(options, source, target, seed, earlier, report)
-        report.keep(member)
+        earlier = before[turn].best if turn < len(before) else None
+        if earlier is None or earlier.fit.sparse is None:
+            model, belief = _start(options, source, target, seed), None
+        else:
+            model, belief = _go_on(earlier, source, target), earlier.fit.sparse.belief
+        if options.optimise:
+            model = _tune(model, options, report, may_move=belief is None)
+        report.keep(_fit_all_rows(model, belief, source.view(model.features, target), report))
     return mixtures
 
 
@@ -198,23 +202,12 @@ class _SparseModel:
         return Member(self.name, self.features, fit)
 
 
-def _fit_class_sparsely(
-    options: Options,
-    source: Source,
-    target: Target,
-    rng: np.random.RandomState,
-    before: Member | None,
-    report: _Reporter,
+def _fit_all_rows(
+    model: _SparseModel, belief: SparseBelief | None, rows: View, report: _Reporter
 ) -> Member:
-    if before is None or before.fit.sparse is None:
-        model, belief = _start(options, source, target, rng), None
-    else:
-        model, belief = _go_on(before, source, target), before.fit.sparse.belief
-    if options.optimise:
-        model = _tune(model, options, report, may_move=belief is None)
-    n_rows = float(model.factor[source.sample.level].sum())
-    tol = FINAL_TOL if n_rows <= N_ROUGH else ROUGH_TOL
-    evidence = model.evidence(source.view(model.features, target), tol=tol)
+    """The model with the posterior of all rows; passes begin with a belief, if there is one."""
+    n_rows = float(model.factor[model.rows.points.level].sum())
+    evidence = model.evidence(rows, tol=FINAL_TOL if n_rows <= N_ROUGH else ROUGH_TOL)
     evidence.warm = _expected_belief(model) if belief is None else belief
     report.passes(model.member(evidence.warm, None))
     evidence.watch = lambda fixed: report.passes(model.member(_next(fixed), fixed))
@@ -282,14 +275,14 @@ def _tune(model: _SparseModel, options: Options, report: _Reporter, may_move: bo
 
     stages: list[tuple[type[SparseEvidence], int]] = []
     if options.refine_inducing and may_move:
-        stages.append((MovableEvidence, min(MOVES, options.max_iter)))
+        stages.append((MovableEvidence, MOVES))
     if n:
         stages.append((SparseEvidence, options.max_iter))
     for kind, max_iter in stages:
         evidence = model.evidence(model.rows, kind)
         evidence.watch = report.tuning
-        tol = options.tol * TOLERANCE
-        optimum = maximise(evidence, log_prior, [evidence.theta], max_iter, tol)
+        limits = min(max_iter, options.max_iter), options.tol * TOLERANCE
+        optimum = maximise(evidence, log_prior, [evidence.theta], *limits)
         n_evaluations += optimum.n_evaluations
         best = replace(optimum.best, n_evaluations=n_evaluations)
         prior, likelihood = evidence.at(optimum.theta)
