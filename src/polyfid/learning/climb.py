@@ -97,12 +97,9 @@ def tune(evidence: Evidence, options: Options, rng: np.random.RandomState) -> Op
 def make_hyperprior(prior: Prior, likelihood: Likelihood, points: Points, weak: bool) -> HyperPrior:
     """The weak prior on hyper-parameters, or a flat one."""
     n_likelihood = len(likelihood.theta)
-    typical = [
-        prior.mixing_prior(),
-        *(k.weak_prior(points.x) for k in prior.kernels),
-        HyperPrior.independent([1.5] * n_likelihood, [1.0] * n_likelihood),
-    ]
-    joined = HyperPrior.join(typical)
+    rates = HyperPrior.independent([1.5] * n_likelihood, [1.0] * n_likelihood)
+    of_kernels = (k.weak_prior(points.x) for k in prior.kernels)
+    joined = HyperPrior.join([prior.mixing_prior(), *of_kernels, rates])
     return joined if weak else joined.flattened()
 
 
@@ -110,8 +107,7 @@ def starting_points(
     evidence: Evidence, hyperprior: HyperPrior, options: Options, rng: np.random.RandomState
 ) -> list[Array]:
     """Where climbs begin: the values given, typical ones with each sign of rho, random ones."""
-    prior = evidence.prior
-    given = evidence.theta
+    prior, given = evidence.prior, evidence.theta
     n_mixing = len(prior.mixing.values)
     typical = hyperprior.mean.copy()
     typical[:n_mixing] = given[:n_mixing]
@@ -167,13 +163,14 @@ def maximise(
     """
     climber = _Climber(copy.copy(evidence), hyperprior, tol)
     bounds = evidence.bounds
-    heats = [_not_begun(np.clip(s, *bounds.T)) for s in starts]
+    starts = [np.clip(s, *bounds.T) for s in starts]
+    heats = [Climb(s, s, -np.inf, 0, False, "not optimised", 0) for s in starts]
     if len(heats) == 1:
         climbs = [climber.climb(heats[0], max_iter)]
     else:
         pool = Parallel(n_jobs=n_jobs, prefer="processes")
         heats = pool(delayed(climber.climb)(h, min(_HEAT_ITER, max_iter)) for h in heats)
-        heats = _best_first(heats)
+        heats = sorted(heats, key=lambda c: -c.objective)
         hopeful: list[Climb] = []
         dropped: list[Climb] = []
         for heat in heats:
@@ -183,19 +180,11 @@ def maximise(
         left = max_iter - _HEAT_ITER
         winner = climber.climb(hopeful[0], left)
         others = pool(delayed(climber.climb)(heat, left, winner) for heat in hopeful[1:])
-        climbs = _best_first([winner, *others, *dropped])
+        climbs = sorted([winner, *others, *dropped], key=lambda c: -c.objective)
     best = climbs[0]
     gap = np.abs(best.theta[:, None] - bounds).min(axis=1)
     names = tuple(n for n, g in zip(evidence.theta_names, gap, strict=True) if g < 1e-6)
     return Optimum(best.theta, best.objective, tuple(climbs), names)
-
-
-def _not_begun(start: Array) -> Climb:
-    return Climb(start, start, -np.inf, 0, False, "not optimised", 0)
-
-
-def _best_first(climbs: Sequence[Climb]) -> list[Climb]:
-    return sorted(climbs, key=lambda c: -c.objective)
 
 
 def _arrived(theta: Array, objective: float, other: Climb) -> bool:

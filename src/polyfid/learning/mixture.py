@@ -66,11 +66,9 @@ class BinaryFit:
 
 def infer(evidence: Evidence, optimum: Optimum | None, tuned_on: int | None = None) -> BinaryFit:
     """The posterior of the rows at the optimum, or at the hyper-parameters as given."""
-    n = len(evidence.points)
+    n, theta = len(evidence.points), evidence.theta if optimum is None else optimum.theta
     with suitable_threads(n):
-        covariance, likelihood, fixed = evidence.fixed(
-            evidence.theta if optimum is None else optimum.theta
-        )
+        covariance, likelihood, fixed = evidence.fixed(theta)
     return BinaryFit(
         Posterior.from_belief(covariance.prior, evidence.points, fixed.belief),
         likelihood,

@@ -33,16 +33,14 @@ from polyfid.rows.source import label
 TEMPERATURE = 2.0
 #: Structures of less weight than this are left out of the average.
 NEGLIGIBLE = 0.01
-#: Structures are tuned to this many times ``tol``, shared by the hyper-parameters: what it leaves
-#: is some hundredths of a log evidence.
+#: Structures are tuned to this many times ``tol``, shared by the hyper-parameters.
 TOLERANCE = 200.0
 #: With more rows than this structures are compared on a sample, and only the leading ones, at
 #: most so many, are tuned on more.
 N_COMPARED, N_LEADERS = 600, 3
 #: The leading structures whose other links are tried.
 N_RELINKED = 2
-#: Until structures are chosen, inference may end this many posterior standard deviations from its
-#: fixed point, where the evidence is stationary.
+#: Until structures are chosen, inference may end so many standard deviations from its fixed point.
 ROUGH = 1e-3
 #: With more rows than this Laplace, several times as fast, takes the place of EP if it may.
 N_LAPLACE = 2000
@@ -120,7 +118,9 @@ def climb(
         rng = np.random.RandomState(on.seed)
         starts, hopeless = starting_points(evidence, hyperprior, options, rng), 3.0
     else:
-        starts, hopeless = [translate(start, evidence, hyperprior)], 0.0
+        # Parameters deviate from typical values as those of the other structure do.
+        deviation = carry(start, start.optimum.theta - start.hyperprior.mean, evidence)
+        starts, hopeless = [hyperprior.mean + deviation], 0.0
         if structure.form in ("soft", "free") and structure.link == "linked":
             # A few columns that matter may be lost among many: try shorter lengths too.
             lengths = ["length_scale" in name for name in evidence.theta_names]
@@ -274,12 +274,6 @@ def _is_hopeless(candidate: Candidate, weighed: list[Candidate]) -> bool:
 
 def _tolerance(options: Options, evidence: Evidence) -> float:
     return options.tol * max(1.0, TOLERANCE / len(evidence.theta))
-
-
-def translate(start: Candidate, evidence: Evidence, hyperprior: HyperPrior) -> Array:
-    """A start where parameters deviate from typical values as those of another structure do."""
-    deviation = start.optimum.theta - start.hyperprior.mean
-    return hyperprior.mean + carry(start, deviation, evidence)
 
 
 def carry(start: Candidate, change: Array, evidence: Evidence) -> Array:
