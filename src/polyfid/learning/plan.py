@@ -204,11 +204,15 @@ def make_plan(
     """Exact inference or inducing points, for so many rows of each level."""
     given = options.n_inducing
     may_be_sparse = options.may_choose or options.inference == "variational"
-    if not in_memory and (given is None or not may_be_sparse):
+    if not in_memory and given is None:
         raise ValueError(
-            "rows in blocks go with inducing points and variational inference only; got "
-            f"n_inducing={given!r} and inference={options.inference!r}, use "
-            'n_inducing="auto" or a number, and inference="auto" or "variational"'
+            "n_inducing=None asks for exact inference, and rows in blocks are not in memory; "
+            'use n_inducing="auto" or a number'
+        )
+    if not in_memory and not may_be_sparse:
+        raise ValueError(
+            f"rows in blocks go with variational inference only; use inference="
+            f'"variational" or "auto" instead of {options.inference!r}'
         )
     per_level = np.asarray(counts, dtype=float)
     n = float(per_level.sum())
