@@ -16,9 +16,9 @@ from scipy.linalg import lapack
 from benchmarks.figures import Context, Figure, at_most, info
 from benchmarks.fitting import make_evidence, scaled_rbf
 from benchmarks.synthetic import make_problem
-from polyfid.learning.climb import maximise
+from polyfid.learning.climb import make_hyperprior, maximise
 from polyfid.learning.evidence import Evidence, Value
-from polyfid.learning.tune import default_kernel, make_hyperprior
+from polyfid.learning.structures import default_kernel
 
 Array = NDArray[np.float64]
 

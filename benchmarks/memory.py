@@ -17,7 +17,7 @@ from benchmarks.figures import Context, Figure, at_most
 from benchmarks.synthetic import Problem, make_problem
 from benchmarks.timing import run_python
 from polyfid import MultiFidelityClassifier
-from polyfid.learning.tune import default_kernel
+from polyfid.learning.structures import default_kernel
 
 
 def run(context: Context) -> list[Figure]:

@@ -23,7 +23,7 @@ from polyfid.estimator.levels import (
     order_levels,
     stack_levels,
 )
-from polyfid.learning.fit_options import Options, Target
+from polyfid.learning.plan import Options, Target
 from polyfid.model.features import Standardised
 from polyfid.rows import Points, Rows
 from polyfid.rows.source import InBlocks, InMemory

@@ -19,8 +19,8 @@ from polyfid.estimator.classifier import MultiFidelityClassifier
 from polyfid.estimator.levels import encode_levels
 from polyfid.inference.linalg import NotPositiveDefinite
 from polyfid.inference.posterior import prior_pair
+from polyfid.learning.climb import make_hyperprior
 from polyfid.learning.mixture import BinaryFit, Member
-from polyfid.learning.tune import make_hyperprior
 from polyfid.model.prior import Prior
 from polyfid.rows import Points
 

@@ -10,7 +10,7 @@ import numpy as np
 from polyfid.inference import SCHEMES
 from polyfid.kernels import Kernel
 from polyfid.kernels.contract import as_kernel
-from polyfid.learning.fit_options import Options
+from polyfid.learning.plan import Options
 from polyfid.rows.survey import Levels
 
 #: What parameters may be that have a few values only.

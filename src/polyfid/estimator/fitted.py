@@ -18,9 +18,8 @@ from polyfid.estimator.inputs import FidelityColumn, FitInfo, as_table, read_fea
 from polyfid.estimator.levels import encode_levels
 from polyfid.estimator.summary import FitReport, FittedModel, LearntStructure
 from polyfid.learning.fit import fit_exact, fit_sparse
-from polyfid.learning.fit_options import Options
 from polyfid.learning.mixture import BinaryFit, Mixture
-from polyfid.learning.plan import N_TUNING_SPARSE, Plan, make_plan
+from polyfid.learning.plan import N_TUNING_SPARSE, Options, Plan, make_plan
 from polyfid.learning.progress import Callback, Progress
 from polyfid.rows import Rows
 from polyfid.rows.source import InMemory, Source

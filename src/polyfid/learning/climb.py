@@ -1,11 +1,11 @@
-"""The climb to the hyper-parameters of the best evidence, from several starts."""
+"""The climb to the hyper-parameters of the best evidence: where to start, and how to get there."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -14,31 +14,23 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import qmc
 
 from polyfid.arrays import Array
-from polyfid.inference.linalg import NotPositiveDefinite
+from polyfid.inference.linalg import NotPositiveDefinite, suitable_threads
 from polyfid.kernels.parameters import HyperPrior
-from polyfid.learning.evidence import Value
+from polyfid.learning.evidence import Evidence, Parametrised
+from polyfid.learning.plan import Options
+from polyfid.model.likelihoods import Likelihood
+from polyfid.model.prior import Prior
+from polyfid.rows import Points
 
 #: Iterations of every start before the hopeless ones are dropped.
 _HEAT_ITER = 5
 #: The cost of parameters under which there is no posterior.
 _REFUSED = 1e25
+#: Corrections between levels start this much smaller, in logarithms of their scale.
+_SMALLER_CORRECTION = 1.5
 
-
-class Objective(Protocol):
-    """A function to climb: an evidence, exact or a bound; ``warm`` is where inference starts."""
-
-    warm: Any
-
-    @property
-    def theta(self) -> Array: ...
-
-    @property
-    def bounds(self) -> Array: ...
-
-    @property
-    def theta_names(self) -> tuple[str, ...]: ...
-
-    def __call__(self, theta: Array) -> Value: ...
+#: Log density of parameters before the labels, and its gradient.
+LogPrior = Callable[[Array], tuple[float, Array]]
 
 
 @dataclass(frozen=True)
@@ -56,7 +48,7 @@ class Climb:
 
 @dataclass(frozen=True)
 class Optimum:
-    """The best hyper-parameters found, and all climbs, best first."""
+    """The best hyper-parameters, and all climbs, best first."""
 
     theta: Array
     objective: float
@@ -83,12 +75,81 @@ class Optimum:
         )
 
 
-#: Log density of parameters before the labels, and its gradient.
-LogPrior = Callable[[Array], tuple[float, Array]]
+def tune(evidence: Evidence, options: Options, rng: np.random.RandomState) -> Optimum | None:
+    """The best hyper-parameters under evidence and hyper-prior; None where they stay as given."""
+    if not options.optimise or not len(evidence.theta):
+        return None
+    hyperprior = make_hyperprior(
+        evidence.prior, evidence.likelihood, evidence.points, options.weak_prior
+    )
+    starts = starting_points(evidence, hyperprior, options, rng)
+    limits = options.max_iter, options.tol, options.n_jobs
+    laplace = evidence.with_scheme("laplace")
+    with suitable_threads(len(evidence.points)):
+        # Laplace is several times faster than the other schemes, and its optimum is near theirs.
+        if not evidence.likelihood.log_concave or laplace.scheme is evidence.scheme:
+            return maximise(evidence, hyperprior, starts, *limits)
+        first = maximise(laplace, hyperprior, starts, *limits)
+        final = maximise(evidence, hyperprior, [first.theta], *limits)
+    return replace(final, climbs=final.climbs + first.climbs)
+
+
+def make_hyperprior(prior: Prior, likelihood: Likelihood, points: Points, weak: bool) -> HyperPrior:
+    """The weak prior on hyper-parameters, or a flat one."""
+    n_likelihood = len(likelihood.theta)
+    rates = HyperPrior.independent([1.5] * n_likelihood, [1.0] * n_likelihood)
+    of_kernels = (k.weak_prior(points.x) for k in prior.kernels)
+    joined = HyperPrior.join([prior.mixing_prior(), *of_kernels, rates])
+    return joined if weak else joined.flattened()
+
+
+def starting_points(
+    evidence: Evidence, hyperprior: HyperPrior, options: Options, rng: np.random.RandomState
+) -> list[Array]:
+    """Where climbs begin: the values given, typical ones with each sign of rho, random ones."""
+    prior, given = evidence.prior, evidence.theta
+    n_mixing = len(prior.mixing.values)
+    typical = hyperprior.mean.copy()
+    typical[:n_mixing] = given[:n_mixing]
+    typical = np.where(hyperprior.known, typical, given)
+    names = np.array(evidence.theta_names, dtype=str)
+    # Corrections start small: what the levels share is to be learnt first.
+    corrections = np.char.startswith(names, "delta") & np.char.endswith(names, "constant.value")
+    typical[corrections & hyperprior.known] -= _SMALLER_CORRECTION
+    if options.kernels is None:  # the values given are the typical ones: try wigglier ones too
+        lengths = np.char.find(names, "length_scale") >= 0
+        given = np.where(lengths, typical - 1.0, typical)
+    scattered = spread_starts(evidence, hyperprior, options.n_restarts, rng)
+    if len(prior.kernels) == 1 and options.kernels is not None:
+        return [given, *scattered]  # as in scikit-learn: links between levels bring several modes
+    mirrored = [np.where(np.arange(len(typical)) == t, -typical, typical) for t in prior.mirrors]
+    return [given, typical, *mirrored, *scattered]
+
+
+def spread_starts(
+    evidence: Parametrised, hyperprior: HyperPrior, n_starts: int, rng: np.random.RandomState
+) -> list[Array]:
+    """Quasi-random starts: from the hyper-prior, or uniform in log space where it is flat."""
+    bounds = evidence.bounds
+    if n_starts == 0:
+        return []
+    # Sobol points come in powers of two.
+    sobol = qmc.Sobol(len(bounds), seed=rng.randint(2**31 - 1))
+    uniform = sobol.random_base2(int(np.ceil(np.log2(n_starts))))[:n_starts]
+    # A decade or two around the given values, however wide the bounds.
+    centre, reach = evidence.theta, np.log(100.0)
+    low = np.maximum(bounds[:, 0], centre - reach)
+    high = np.minimum(bounds[:, 1], centre + reach)
+    flat = low + uniform * (high - low)
+    # The prior, cut off at the bounds.
+    sd = np.where(hyperprior.is_flat, 1.0, hyperprior.sd)
+    below, above = ndtr((bounds.T - hyperprior.mean) / sd)
+    informed = hyperprior.mean + sd * ndtri(below + uniform * (above - below))
+    return list(np.clip(np.where(hyperprior.is_flat, flat, informed), *bounds.T))
 
 
 def maximise(
-    evidence: Objective,
+    evidence: Parametrised,
     hyperprior: LogPrior,
     starts: Sequence[Array],
     max_iter: int = 200,
@@ -98,71 +159,60 @@ def maximise(
 ) -> Optimum:
     """Maximise log evidence plus log hyper-prior by L-BFGS-B from several starts.
 
-    All starts climb a little; those behind the best by more than is hopeless, or arrived where
-    another one is, are dropped, and the rest climb to the top.
+    All starts climb a little; then those behind the best by more than ``hopeless`` are dropped.
     """
-    climber = _Climber(evidence, hyperprior, tol)
+    climber = _Climber(copy.copy(evidence), hyperprior, tol)
     bounds = evidence.bounds
-    starts = [np.clip(s, bounds[:, 0], bounds[:, 1]) for s in starts]
-    if len(bounds) == 0:
-        climbs = [climber.climb(starts[0], 0)]
-    elif len(starts) == 1:
-        climbs = [climber.climb(starts[0], max_iter)]
+    starts = [np.clip(s, *bounds.T) for s in starts]
+    heats = [Climb(s, s, -np.inf, 0, False, "not optimised", 0) for s in starts]
+    if len(heats) == 1:
+        climbs = [climber.climb(heats[0], max_iter)]
     else:
         pool = Parallel(n_jobs=n_jobs, prefer="processes")
-        heats = pool(delayed(climber.climb)(s, min(_HEAT_ITER, max_iter)) for s in starts)
-        finalists = _finalists(heats, hopeless)
+        heats = pool(delayed(climber.climb)(h, min(_HEAT_ITER, max_iter)) for h in heats)
+        heats = sorted(heats, key=lambda c: -c.objective)
+        hopeful: list[Climb] = []
+        dropped: list[Climb] = []
+        for heat in heats:
+            near = heat.objective >= heats[0].objective - hopeless
+            arrived = any(_arrived(heat.theta, heat.objective, other) for other in hopeful)
+            (hopeful if near and not arrived else dropped).append(heat)
         left = max_iter - _HEAT_ITER
-        winner = climber.resume(heats[finalists[0]], left)
-        others = pool(delayed(climber.resume)(heats[i], left, winner) for i in finalists[1:])
-        finals = [winner, *others]
-        rest = [c for i, c in enumerate(heats) if i not in finalists]
-        climbs = [*finals, *rest]
-    climbs = sorted(climbs, key=lambda c: -c.objective)
+        winner = climber.climb(hopeful[0], left)
+        others = pool(delayed(climber.climb)(heat, left, winner) for heat in hopeful[1:])
+        climbs = sorted([winner, *others, *dropped], key=lambda c: -c.objective)
     best = climbs[0]
-    gap = np.abs(best.theta[:, None] - bounds).min(axis=1, initial=np.inf)
+    gap = np.abs(best.theta[:, None] - bounds).min(axis=1)
     names = tuple(n for n, g in zip(evidence.theta_names, gap, strict=True) if g < 1e-6)
     return Optimum(best.theta, best.objective, tuple(climbs), names)
-
-
-def _finalists(heats: Sequence[Climb], hopeless: float) -> list[int]:
-    """Starts worth finishing: near the best, and not where a better one already is."""
-    order = sorted(range(len(heats)), key=lambda i: -heats[i].objective)
-    best = heats[order[0]].objective
-    chosen: list[int] = []
-    for i in order:
-        here = heats[i]
-        if not here.objective >= best - hopeless:
-            continue
-        if not any(_arrived(here.theta, here.objective, heats[j]) for j in chosen):
-            chosen.append(i)
-    return chosen
 
 
 def _arrived(theta: Array, objective: float, other: Climb) -> bool:
     """Whether a climb has come to where another one is, and will not overtake it."""
     return bool(
-        objective < other.objective + 0.01
-        and objective > other.objective - 0.5
+        other.objective - 0.5 < objective < other.objective + 0.01
         and np.abs(theta - other.theta).max() < 0.3
     )
 
 
+@dataclass(frozen=True)
 class _Climber:
     """Ascents of one objective. Cheap to send to another process."""
 
-    def __init__(self, evidence: Objective, hyperprior: LogPrior, tol: float) -> None:
-        self.evidence, self.hyperprior, self.tol = copy.copy(evidence), hyperprior, tol
+    evidence: Parametrised
+    hyperprior: LogPrior
+    tol: float
 
-    def climb(self, start: Array, max_iter: int, known: Climb | None = None) -> Climb:
-        """Climb from a start, and no further than to where another climb is known to end."""
-        self.evidence.warm = None
-        count = failures = 0
-        dearest: float | None = None
-        cheapest, warm = np.inf, None
+    def climb(self, heat: Climb, max_iter: int, goal: Climb | None = None) -> Climb:
+        """Continue a climb, and stop on arriving where another one ended."""
+        if heat.converged or (heat.n_evaluations and max_iter <= 0):
+            return heat
+        start, count, failures = heat.theta, heat.n_evaluations, heat.inner_failures
+        prices: list[float] = []
+        warm = None
 
         def cost(theta: Any) -> tuple[float, Any]:
-            nonlocal count, failures, dearest, cheapest, warm
+            nonlocal count, failures, warm
             count += 1
             # A trial step may go far astray, and the next one is nearer to the best point so far.
             self.evidence.warm = warm
@@ -172,23 +222,22 @@ class _Climber:
                 failures += 1
                 # More than any cost so far, but not by so much that the line search, which
                 # interpolates, would come back with a step of nothing.
-                much = _REFUSED if dearest is None else dearest + 1.0 + abs(dearest)
+                much = max(prices) + 1.0 + abs(max(prices)) if prices else _REFUSED
                 return much, np.zeros_like(theta)
             failures += not value.report.converged
             log_prior, slope = self.hyperprior(theta)
-            price = -(value.value + log_prior)
-            dearest = price if dearest is None else max(price, dearest)
-            if price < cheapest:
-                cheapest, warm = price, self.evidence.warm
-            return price, -(value.gradient + slope)
+            prices.append(-(value.value + log_prior))
+            if prices[-1] == min(prices):
+                warm = self.evidence.warm
+            return prices[-1], -(value.gradient + slope)
 
-        price, slope = cost(start)
-        if max_iter <= 0 or len(start) == 0:
-            return Climb(start, start, -price, count, True, "not optimised", failures)
+        first: Any = cost(start)
+        price, slope = first
+        if max_iter <= 0:
+            return Climb(start, start, -price, count, True, heat.message, failures)
         # L-BFGS-B begins with the step -gradient, to the far end of the bounds if they are wide.
         # In these units of the cost no parameter moves by more than one.
         unit = max(1.0, float(np.abs(slope).max()))
-        first: Any = (price, slope)
 
         def scaled_cost(theta: Any) -> tuple[float, Any]:
             nonlocal first
@@ -196,13 +245,9 @@ class _Climber:
             first = None
             return price / unit, slope / unit
 
-        arrived = False
-
         def watch(intermediate_result: Any) -> None:
-            nonlocal arrived
             at = intermediate_result
-            if known is not None and _arrived(at.x, -at.fun * unit, known):
-                arrived = True
+            if goal is not None and _arrived(at.x, -at.fun * unit, goal):
                 raise StopIteration
 
         result = minimize(
@@ -221,39 +266,6 @@ class _Climber:
         )
         price = float(result.fun) * unit
         converged, message = bool(result.success and price < _REFUSED), str(result.message)
-        if arrived and known is not None:
-            converged, message = known.converged, "arrived where another climb ended"
-        return Climb(start, result.x, -price, count, converged, message, failures)
-
-    def resume(self, heat: Climb, max_iter: int, known: Climb | None = None) -> Climb:
-        if heat.converged or max_iter <= 0:
-            return heat
-        rest = self.climb(heat.theta, max_iter, known)
-        return replace(
-            rest,
-            start=heat.start,
-            n_evaluations=heat.n_evaluations + rest.n_evaluations,
-            inner_failures=heat.inner_failures + rest.inner_failures,
-        )
-
-
-def spread_starts(
-    evidence: Objective, hyperprior: HyperPrior, n_starts: int, rng: np.random.RandomState
-) -> list[Array]:
-    """Quasi-random starts: from the hyper-prior, or uniform in log space where it is flat."""
-    bounds = evidence.bounds
-    if n_starts == 0 or len(bounds) == 0:
-        return []
-    # Sobol points come in powers of two.
-    sobol = qmc.Sobol(len(bounds), seed=rng.randint(2**31 - 1))
-    uniform = sobol.random_base2(int(np.ceil(np.log2(n_starts))))[:n_starts]
-    # A decade or two around the given values, however wide the bounds.
-    centre, reach = evidence.theta, np.log(100.0)
-    low = np.maximum(bounds[:, 0], centre - reach)
-    high = np.minimum(bounds[:, 1], centre + reach)
-    flat = low + uniform * (high - low)
-    # The prior, cut off at the bounds.
-    sd = np.where(hyperprior.is_flat, 1.0, hyperprior.sd)
-    below, above = ndtr((bounds.T - hyperprior.mean) / sd)
-    informed = hyperprior.mean + sd * ndtri(below + uniform * (above - below))
-    return list(np.clip(np.where(hyperprior.is_flat, flat, informed), *bounds.T))
+        if goal is not None and not result.success and _arrived(result.x, -price, goal):
+            converged, message = goal.converged, "arrived where another climb ended"
+        return Climb(heat.start, result.x, -price, count, converged, message, failures)

@@ -12,16 +12,10 @@ import numpy as np
 
 from polyfid.arrays import Array
 from polyfid.inference import SCHEMES, Fixed, Report, Scheme, run
-from polyfid.inference.exact import ExactCovariance, Start
+from polyfid.inference.exact import ExactCovariance
 from polyfid.inference.inducing import Basis, Inducing, SparseBelief
 from polyfid.inference.loop import State, iterate
-from polyfid.inference.passes import (
-    GradientPass,
-    SparseProblem,
-    Sums,
-    SumsPass,
-    process_gradients,
-)
+from polyfid.inference.passes import GradientPass, SparseProblem, Sums, SumsPass, process_gradients
 from polyfid.kernels.parameters import Parameters, Tunable
 from polyfid.model.likelihoods import Likelihood
 from polyfid.model.prior import Prior, tiles
@@ -41,50 +35,51 @@ class Value:
 class Parametrised(Tunable):
     """log Z as a function of theta: the free parameters of a prior, then of a likelihood.
 
-    Each evaluation starts from the posterior of the one before. That is kept in ``warm`` and may
-    be replaced; None starts from the prior. ``tol`` and ``max_iter`` are those of the inner loop.
+    Inference starts from ``warm``, the posterior of the last evaluation; None is the prior.
     """
 
     prior: Prior
     likelihood: Likelihood
     scheme: Scheme[Any]
+    warm: Any = None
 
     @property
     def parameters(self) -> Parameters:
         return Parameters.join([self.prior.parameters, self.likelihood.parameters])
 
+    def split(self, theta: Array) -> list[Array]:
+        """Theta of the prior, of the likelihood, and what comes after them."""
+        return np.split(theta, np.cumsum([len(self.prior.theta), len(self.likelihood.theta)]))
+
     def at(self, theta: Array) -> tuple[Prior, Likelihood]:
         """Prior and likelihood with these parameters."""
-        cut = len(self.prior.theta)
-        return self.prior.with_theta(theta[:cut]), self.likelihood.with_theta(theta[cut:])
+        of_prior, of_likelihood, _ = self.split(theta)
+        return self.prior.with_theta(of_prior), self.likelihood.with_theta(of_likelihood)
 
     @abstractmethod
     def __call__(self, theta: Array, gradient: bool = True) -> Value:
         """The evidence of these parameters."""
 
 
+@dataclass(eq=False)
 class Evidence(Parametrised):
     """The evidence of labels at sorted points, under the full covariance matrix."""
 
-    def __init__(
-        self,
-        prior: Prior,
-        likelihood: Likelihood,
-        points: Points,
-        scheme: Scheme[Any],
-        tol: float = 1e-6,
-        max_iter: int = 100,
-    ) -> None:
-        self.prior, self.likelihood = prior, likelihood
-        self.points, self.scheme = points, scheme
-        self.tol, self.max_iter = tol, max_iter
-        self._tiles = tiles(points)
-        self.warm: Start | None = None
+    prior: Prior
+    likelihood: Likelihood
+    points: Points
+    scheme: Scheme[Any]
+    tol: float = 1e-6
+    max_iter: int = 100
 
-    def with_scheme(self, scheme: Scheme[Any]) -> Evidence:
+    def __post_init__(self) -> None:
+        self._tiles = tiles(self.points)
+
+    def with_scheme(self, name: str, tol: float | None = None, warm: Any = None) -> Evidence:
         """The evidence of the same rows under another scheme; distances are shared."""
         other = copy.copy(self)
-        other.scheme, other.warm = scheme, None
+        other.scheme, other.warm = SCHEMES[name], warm
+        other.tol = self.tol if tol is None else tol
         return other
 
     def fixed(
@@ -123,32 +118,29 @@ class SparseFixed:
         return cls(state.belief, state.labels, state.merit, report)
 
 
+@dataclass(eq=False)
 class SparseEvidence(Parametrised):
-    """A lower bound on the evidence, from passes over many rows and inducing points that stay."""
+    """A lower bound on the evidence from inducing points; ``watch`` is called after every pass."""
 
+    prior: Prior
+    rows: View
+    inducing: Inducing
+    tol: float = 1e-4
+    max_iter: int = 100
+    watch: Callable[[SparseFixed], None] | None = None
     scheme = SCHEMES["variational"]
+    moves = False
 
-    def __init__(
-        self, prior: Prior, rows: View, inducing: Inducing, tol: float = 1e-4, max_iter: int = 100
-    ) -> None:
-        self.prior, self.likelihood = prior, rows.likelihood
-        self.rows, self.inducing = rows, inducing
-        self.tol, self.max_iter = tol, max_iter
-        self.warm: SparseBelief | None = None
-        #: Called after every pass.
-        self.watch: Callable[[SparseFixed], None] | None = None
-
-    @property
-    def points(self) -> Points:
-        """The rows, or a sample of them."""
-        return self.rows.points
+    def __post_init__(self) -> None:
+        self.likelihood = self.rows.likelihood
 
     def fixed(self, theta: Array) -> tuple[Basis, SparseFixed]:
         """Inference at these parameters."""
-        basis, labels = self._basis(theta), self._label_theta(theta)
+        of_prior, of_likelihood, _ = self.split(theta)
+        basis = Basis(self.prior.with_theta(of_prior), self.inducing_at(theta), self.moves)
 
         def sums(belief: SparseBelief) -> Sums:
-            total: Sums = self.rows.reduce(SumsPass(basis, belief, labels))
+            total: Sums = self.rows.reduce(SumsPass(basis, belief, of_likelihood))
             return total
 
         def watch(state: State[SparseBelief], report: Report) -> None:
@@ -165,32 +157,27 @@ class SparseEvidence(Parametrised):
         basis, fixed = self.fixed(theta)
         if not gradient:
             return Value(fixed.bound, np.empty(0), fixed.report)
-        adjoints = self.rows.reduce(GradientPass(basis, fixed.belief, self._label_theta(theta)))
+        adjoints = self.rows.reduce(GradientPass(basis, fixed.belief, self.split(theta)[1]))
         bars = process_gradients(basis, fixed.belief, fixed.sums, adjoints)
-        split = [
-            np.split(bar, [len(kernel.theta)])
-            for bar, kernel in zip(bars, self.prior.kernels, strict=True)
-        ]
-        hyper, places = zip(*split, strict=True)
+        sizes = [len(kernel.theta) for kernel in self.prior.kernels]
+        hyper = [bar[:n] for bar, n in zip(bars, sizes, strict=True)]
+        places = [bar[n:] for bar, n in zip(bars, sizes, strict=True)]
         mixing = basis.prior.pull_loadings(adjoints.A_bar)
         slope = np.concatenate([mixing, *hyper, adjoints.likelihood_bar, *places])
         return Value(fixed.bound, slope, fixed.report)
 
-    def _basis(self, theta: Array) -> Basis:
-        return Basis(self.prior.with_theta(theta[: len(self.prior.theta)]), self.inducing)
-
-    def _label_theta(self, theta: Array) -> Array:
-        start = len(self.prior.theta)
-        return theta[start : start + len(self.likelihood.theta)]
+    def inducing_at(self, theta: Array) -> Inducing:
+        """The inducing points under these parameters."""
+        return self.inducing
 
 
 class MovableEvidence(SparseEvidence):
-    """The bound as a function of hyper-parameters and of the places of the inducing points.
+    """The bound as a function of hyper-parameters, then of the inducing points, row by row.
 
-    ``theta`` is that of `SparseEvidence`, and then the coordinates of all points, row by row.
-    Columns that a kernel only compares for equality, such as categories, have zero gradient, and
-    points stay in them where they are.
+    Columns that a kernel only compares for equality, such as categories, have zero gradient.
     """
+
+    moves = True
 
     @property
     def parameters(self) -> Parameters:
@@ -208,11 +195,6 @@ class MovableEvidence(SparseEvidence):
         return len(super().parameters.values)
 
     def inducing_at(self, theta: Array) -> Inducing:
-        """The points with the coordinates that theta has."""
-        z = self.inducing.z
-        parts = np.split(theta[self.n_hyper :], np.cumsum([part.size for part in z])[:-1])
-        return Inducing(tuple(p.reshape(old.shape) for p, old in zip(parts, z, strict=True)))
-
-    def _basis(self, theta: Array) -> Basis:
-        prior = self.prior.with_theta(theta[: len(self.prior.theta)])
-        return Basis(prior, self.inducing_at(theta), places=True)
+        old = self.inducing.z
+        new = np.split(self.split(theta)[2], np.cumsum([z.size for z in old])[:-1])
+        return Inducing(tuple(z.reshape(o.shape) for z, o in zip(new, old, strict=True)))

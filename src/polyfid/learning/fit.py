@@ -1,8 +1,7 @@
 """From rows to fitted models of all classes: exact, or with inducing points for many rows.
 
-A sparse fit has a sample of the rows in memory. A few of them give the structure and a good start,
-by exact inference; the lower bound of the whole sample tunes the hyper-parameters, and passes over
-all rows, wherever they are, give the posterior.
+In a sparse fit a few rows give the structure and a start, by exact inference; the lower bound of a
+sample tunes the hyper-parameters, and passes over all rows, wherever they are, give the posterior.
 """
 
 from __future__ import annotations
@@ -19,19 +18,18 @@ from polyfid.inference import SCHEMES, Report
 from polyfid.inference.inducing import Inducing, SparseBelief, choose
 from polyfid.inference.linalg import suitable_threads
 from polyfid.inference.posterior import SparsePosterior
-from polyfid.learning.climb import Optimum, maximise
+from polyfid.learning.climb import Optimum, make_hyperprior, maximise, tune
 from polyfid.learning.evidence import Evidence, MovableEvidence, SparseEvidence, SparseFixed
-from polyfid.learning.fit_options import Options, Target
-from polyfid.learning.mixture import BinaryFit, Member, Mixture
-from polyfid.learning.plan import N_TUNING_EXACT
+from polyfid.learning.mixture import BinaryFit, Member, Mixture, infer
+from polyfid.learning.plan import N_TUNING_EXACT, Options, Target
 from polyfid.learning.progress import Callback, Progress
 from polyfid.learning.search import learn
-from polyfid.learning.tune import infer, make_hyperprior, make_prior, tune
+from polyfid.learning.structures import make_prior
 from polyfid.model.features import AsGiven, FeatureMap, Standardised
 from polyfid.model.likelihoods import Likelihood
 from polyfid.model.prior import Prior
 from polyfid.rows import Points, Rows
-from polyfid.rows.source import InMemory, LabelledPoints, Source, label
+from polyfid.rows.source import InMemory, LabelledPoints, Source, View, label
 
 #: Name of a structure that was not learnt.
 GIVEN = "kernel as given"
@@ -62,19 +60,18 @@ def fit_exact(
         tuning = rows.sample(options.tuning_size(N_TUNING_EXACT), rng)
     seeds = rng.randint(2**31 - 1, size=options.n_classes)
     targets = [Target.of(options, rows, k) for k in options.targets]
-    n_jobs = options.n_jobs if len(targets) > 1 else None
-    # Processes go to the classes, not to the structures within one.
-    inner = options if len(targets) == 1 else replace(options, n_jobs=None)
+    n_jobs, n = None, len(targets)
+    if n > 1:  # processes go to the classes, not to the structures within one
+        n_jobs, options = options.n_jobs, replace(options, n_jobs=None)
     pool = Parallel(n_jobs=n_jobs, prefer="processes", return_as="generator")
     mixtures: list[Mixture] = []
     for mixture in pool(
-        delayed(_fit_class)(inner, rows, tuning, t, int(seeds[t.positive])) for t in targets
+        delayed(_fit_class)(options, rows, tuning, t, int(seeds[t.positive])) for t in targets
     ):
         mixtures.append(mixture)
         if callback is not None:
-            turn, n = len(mixtures) - 1, len(targets)
-            value = mixture.best.fit.log_evidence
-            callback(Progress("classes", turn + 1, n, value, tuple(mixtures), turn, n))
+            done, value = len(mixtures), mixture.best.fit.log_evidence
+            callback(Progress("classes", done, n, value, tuple(mixtures), done - 1, n))
     return mixtures
 
 
@@ -88,8 +85,7 @@ def _fit_class(options: Options, rows: Rows, tuning: Rows, target: Target, seed:
         evidence = all_rows = _evidence(options, label(rows, features, target))
         if tuning is not rows:
             evidence = _evidence(options, label(tuning, features, target))
-        optimum = tune(evidence, options, rng)
-        fit = infer(all_rows, optimum, len(tuning))
+        fit = infer(all_rows, tune(evidence, options, rng), len(tuning))
     return Mixture((Member(GIVEN, features, fit),))
 
 
@@ -110,19 +106,21 @@ def fit_sparse(
     before: Sequence[Mixture] = (),
     callback: Callback | None = None,
 ) -> list[Mixture]:
-    """Inducing points: hyper-parameters from the source's sample, the posterior from all rows.
-
-    ``before`` has models of an earlier fit to continue, of the first classes or of all.
-    """
+    """Inducing points for all rows; ``before`` has models to continue, of some classes or all."""
     options = options.suited_to(source.sample)
     mixtures = list(before)
     for turn, positive in enumerate(options.targets):
         seed = np.random.RandomState(rng.randint(2**31 - 1))
-        earlier = before[turn].best if turn < len(before) else None
         target = Target.of(options, source.sample, positive)
         report = _Reporter(callback, mixtures, turn, len(options.targets))
-        member = _fit_class_sparsely(options, source, target, seed, earlier, report)
-        report.keep(member)
+        earlier = before[turn].best if turn < len(before) else None
+        if earlier is None or earlier.fit.sparse is None:
+            model, belief = _start(options, source, target, seed), None
+        else:
+            model, belief = _go_on(earlier, source, target), earlier.fit.sparse.belief
+        if options.optimise:
+            model = _tune(model, options, report, may_move=belief is None)
+        report.keep(_fit_all_rows(model, belief, source.view(model.features, target), report))
     return mixtures
 
 
@@ -146,8 +144,8 @@ class _Reporter:
 
     def passes(self, member: Member) -> None:
         self.keep(member)
-        bounds = member.fit.inference.bounds
-        self._tell("passes", len(bounds), MAX_PASSES, member.fit.log_evidence)
+        done = len(member.fit.inference.bounds)
+        self._tell("passes", done, MAX_PASSES, member.fit.log_evidence)
 
     def _tell(self, stage: str, done: int, total: int | None, value: float) -> None:
         if self.callback is not None:
@@ -157,10 +155,7 @@ class _Reporter:
 
 @dataclass(frozen=True)
 class _SparseModel:
-    """The model of one class before its posterior is known; its rows are the sample.
-
-    ``factor`` (n_levels,) is the number of all rows per row of the sample.
-    """
+    """The model of one class without a posterior; ``factor`` is all rows per row, by level."""
 
     name: str
     features: FeatureMap
@@ -170,28 +165,27 @@ class _SparseModel:
     optimum: Optimum | None
     factor: Array
 
-    @property
-    def likelihood(self) -> Likelihood:
-        likelihood: Likelihood = self.rows.likelihood
-        return likelihood
-
     @cached_property
     def kept(self) -> tuple[Points, Likelihood]:
         """Some rows of the sample, of all levels, with weights for all rows that there are."""
-        level, weight = self.rows.points.level, self.likelihood.weight
-        x, nobody = self.rows.points.x, np.full(len(level), -1)
-        numbered = Rows(x, level, np.arange(len(level)), weight, nobody)
+        points, likelihood = self.rows.points, self.rows.likelihood
+        numbered = Rows.of(points.x, points.level, np.arange(len(points)), likelihood.weight)
         some = numbered.sample(N_KEPT, np.random.RandomState(0))
-        total = np.bincount(level, weight, len(self.factor)) * self.factor
+        total = np.bincount(points.level, likelihood.weight, len(self.factor)) * self.factor
         factor = InMemory(some, total, some).rows_per_sample_row
-        return Points(some.x, some.level), self.likelihood.take(some.y).times(factor[some.level])
+        return Points(some.x, some.level), likelihood.take(some.y).times(factor[some.level])
+
+    def evidence(
+        self, rows: View, kind: type[SparseEvidence] = SparseEvidence, tol: float = TUNING_TOL
+    ) -> SparseEvidence:
+        """The bound of these rows, as a function of the model's parameters."""
+        return kind(self.prior, rows, self.inducing, tol, MAX_PASSES)
 
     def member(self, belief: SparseBelief, fixed: SparseFixed | None) -> Member:
         """The fit with a belief; ``fixed`` is the last pass over all rows, if there was one."""
-        if fixed is None:
-            report = Report("under way", 0, np.inf)
-            bound, n_rows = np.nan, len(self.rows.points)
-        else:
+        n = n_rows = len(self.rows.points)
+        report, bound = Report("under way", 0, np.inf), np.nan
+        if fixed is not None:
             report, bound, n_rows = fixed.report, fixed.bound, fixed.sums.n_rows
         points, labels = self.kept
         fit = BinaryFit(
@@ -201,34 +195,22 @@ class _SparseModel:
             report,
             self.optimum,
             self.prior.theta_names + labels.theta_names,
-            len(self.rows.points),
+            n,
             "variational",
         )
         return Member(self.name, self.features, fit)
 
 
-def _fit_class_sparsely(
-    options: Options,
-    source: Source,
-    target: Target,
-    rng: np.random.RandomState,
-    before: Member | None,
-    report: _Reporter,
+def _fit_all_rows(
+    model: _SparseModel, belief: SparseBelief | None, rows: View, report: _Reporter
 ) -> Member:
-    if before is None or before.fit.sparse is None:
-        model, belief = _start(options, source, target, rng), None
-    else:
-        model, belief = _go_on(before, source, target), before.fit.sparse.belief
-    if options.optimise:
-        model = _tune(model, options, report, may_move=belief is None)
-    n_rows = float(model.factor[source.sample.level].sum())
-    tol = FINAL_TOL if n_rows <= N_ROUGH else ROUGH_TOL
-    view = source.view(model.features, target)
-    evidence = SparseEvidence(model.prior, view, model.inducing, tol, MAX_PASSES)
+    """The model with the posterior of all rows; passes begin with a belief, if there is one."""
+    n_rows = float(model.factor[model.rows.points.level].sum())
+    evidence = model.evidence(rows, tol=FINAL_TOL if n_rows <= N_ROUGH else ROUGH_TOL)
     evidence.warm = _expected_belief(model) if belief is None else belief
     report.passes(model.member(evidence.warm, None))
     evidence.watch = lambda fixed: report.passes(model.member(_next(fixed), fixed))
-    theta = np.concatenate([model.prior.theta, model.likelihood.theta])
+    theta = np.concatenate([model.prior.theta, model.rows.likelihood.theta])
     _, fixed = evidence.fixed(theta)
     return model.member(fixed.belief, fixed)
 
@@ -236,13 +218,9 @@ def _fit_class_sparsely(
 def _start(
     options: Options, source: Source, target: Target, rng: np.random.RandomState
 ) -> _SparseModel:
-    """Structure and hyper-parameters from a few of the rows, by exact inference.
-
-    By Laplace where that is possible: it is several times faster than the other schemes, and what
-    it gives is a start.
-    """
+    """Structure and hyper-parameters from a few of the rows, by exact inference."""
     sample = source.sample
-    if options.label_noise is None:
+    if options.label_noise is None:  # Laplace is fast, and good enough for a start
         options = replace(options, inference="laplace", may_choose=False)
     if options.learns_structure:
         few = sample.sample(N_STRUCTURE, rng)
@@ -252,18 +230,16 @@ def _start(
         features = type(best.features).of(sample.x, sample.weight) or best.features
         if features(few.x[:1]).shape != best.features(few.x[:1]).shape:
             features = best.features
-        name, prior, optimum = best.name, best.fit.prior, best.fit.optimum
-        rows = label(sample, features, target)
+        name, prior, optimum, label_theta = best.name, best.fit.prior, best.fit.optimum, np.empty(0)
     else:
         few = sample.sample(N_START, rng)
-        features = _plain_features(options, sample)
+        name, features = GIVEN, _plain_features(options, sample)
         evidence = _evidence(options, label(few, features, target))
         optimum = tune(evidence, options, rng)
-        theta = evidence.theta if optimum is None else optimum.theta
-        prior, labels = evidence.at(theta)
-        name, rows = GIVEN, label(sample, features, target)
-        rows = replace(rows, likelihood=rows.likelihood.with_theta(labels.theta))
+        prior, likelihood = evidence.at(evidence.theta if optimum is None else optimum.theta)
+        label_theta = likelihood.theta
     assert isinstance(options.n_inducing, tuple)
+    rows = _labelled(sample, features, target, label_theta)
     inducing = choose(rows.points, prior, options.n_inducing, random_state=rng)
     return _SparseModel(name, features, prior, rows, inducing, optimum, source.rows_per_sample_row)
 
@@ -272,57 +248,58 @@ def _go_on(before: Member, source: Source, target: Target) -> _SparseModel:
     """The model of an earlier fit, for the rows that there are now."""
     fit, features = before.fit, before.features
     assert fit.sparse is not None
-    rows = label(source.sample, features, target)
-    rows = replace(rows, likelihood=rows.likelihood.with_theta(fit.likelihood.theta))
+    rows = _labelled(source.sample, features, target, fit.likelihood.theta)
     factor, inducing = source.rows_per_sample_row, fit.sparse.inducing
     return _SparseModel(before.name, features, fit.prior, rows, inducing, fit.optimum, factor)
+
+
+def _labelled(sample: Rows, features: FeatureMap, target: Target, theta: Array) -> LabelledPoints:
+    """Rows of a model whose likelihood has these parameters."""
+    rows = label(sample, features, target)
+    return replace(rows, likelihood=rows.likelihood.with_theta(theta))
 
 
 def _tune(model: _SparseModel, options: Options, report: _Reporter, may_move: bool) -> _SparseModel:
     """Climb the bound of the sample; new inducing points move with the hyper-parameters at first.
 
-    Moving them takes from nothing to as long again as the climb of the hyper-parameters alone, and
-    lowered log-loss wherever it was tried: ``python -m benchmarks points``.
+    Moving them may take as long again; it lowers log-loss: ``python -m benchmarks points``.
     """
-    hyperprior = make_hyperprior(
-        model.prior, model.likelihood, model.rows.points, options.weak_prior
-    )
-    tol = options.tol * TOLERANCE
-    n_moves = 0
+    rows = model.rows
+    hyperprior = make_hyperprior(model.prior, rows.likelihood, rows.points, options.weak_prior)
+    n, n_evaluations = len(hyperprior.mean), 0
+
+    def log_prior(theta: Array) -> tuple[float, Array]:
+        density, slope = hyperprior(theta[:n])
+        return density, np.append(slope, np.zeros(len(theta) - n))
+
+    stages: list[tuple[type[SparseEvidence], int]] = []
     if options.refine_inducing and may_move:
-        movable = MovableEvidence(model.prior, model.rows, model.inducing, TUNING_TOL, MAX_PASSES)
-        movable.watch, n = report.tuning, movable.n_hyper
-
-        def log_prior(theta: Array) -> tuple[float, Array]:
-            density, slope = hyperprior(theta[:n])
-            return density, np.concatenate([slope, np.zeros(len(theta) - n)])
-
-        moved = maximise(movable, log_prior, [movable.theta], min(MOVES, options.max_iter), tol)
-        prior, likelihood = movable.at(moved.theta[:n])
-        rows = replace(model.rows, likelihood=likelihood)
-        inducing = movable.inducing_at(moved.theta)
-        model = replace(model, prior=prior, rows=rows, inducing=inducing)
-        n_moves = moved.n_evaluations
-    evidence = SparseEvidence(model.prior, model.rows, model.inducing, TUNING_TOL, MAX_PASSES)
-    if not len(evidence.theta):
-        return model
-    evidence.watch = report.tuning
-    optimum = maximise(evidence, hyperprior, [evidence.theta], options.max_iter, tol)
-    climb = replace(optimum.best, n_evaluations=optimum.n_evaluations + n_moves)
-    prior, likelihood = evidence.at(optimum.theta)
-    return replace(
-        model,
-        prior=prior,
-        rows=replace(model.rows, likelihood=likelihood),
-        optimum=replace(optimum, climbs=(climb,)),
-    )
+        stages.append((MovableEvidence, MOVES))
+    if n:
+        stages.append((SparseEvidence, options.max_iter))
+    for kind, max_iter in stages:
+        evidence = model.evidence(model.rows, kind)
+        evidence.watch = report.tuning
+        limits = min(max_iter, options.max_iter), options.tol * TOLERANCE
+        optimum = maximise(evidence, log_prior, [evidence.theta], *limits)
+        n_evaluations += optimum.n_evaluations
+        best = replace(optimum.best, n_evaluations=n_evaluations)
+        prior, likelihood = evidence.at(optimum.theta)
+        model = replace(
+            model,
+            prior=prior,
+            rows=replace(rows, likelihood=likelihood),
+            inducing=evidence.inducing_at(optimum.theta),
+            optimum=replace(optimum, climbs=(best,)) if n else model.optimum,
+        )
+    return model
 
 
 def _expected_belief(model: _SparseModel) -> SparseBelief:
     """The belief of the sample with each row repeated as often as there are rows like it."""
-    level = model.rows.points.level
-    scaled = LabelledPoints(model.rows.points, model.likelihood.times(model.factor[level]))
-    evidence = SparseEvidence(model.prior, scaled, model.inducing, TUNING_TOL, MAX_PASSES)
+    points, likelihood = model.rows.points, model.rows.likelihood
+    scaled = LabelledPoints(points, likelihood.times(model.factor[points.level]))
+    evidence = model.evidence(scaled)
     return evidence.fixed(evidence.theta)[1].belief
 
 

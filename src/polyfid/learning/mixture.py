@@ -13,7 +13,7 @@ from polyfid.inference import SCHEMES, Report
 from polyfid.inference.linalg import suitable_threads
 from polyfid.inference.posterior import Posterior, SparsePosterior
 from polyfid.learning.climb import Optimum
-from polyfid.learning.evidence import Evidence, SparseEvidence, Value
+from polyfid.learning.evidence import Evidence, Parametrised, SparseEvidence, Value
 from polyfid.model.features import FeatureMap
 from polyfid.model.likelihoods import Likelihood
 from polyfid.model.logistic import expected_sigmoid, log_expected_sigmoid
@@ -21,16 +21,12 @@ from polyfid.model.prior import Prior
 from polyfid.rows import Points
 from polyfid.rows.source import LabelledPoints
 
-#: Mean and variance of each member, (n,) each.
-Moments = list[tuple[Array, Array]]
-
 
 @dataclass(frozen=True)
 class BinaryFit:
     """A fitted model of one class against the rest.
 
-    ``inference`` and ``optimum`` say how inference and tuning went; ``optimum`` is None where
-    hyper-parameters were kept as given. ``tuned_on`` is the number of rows of the tuning.
+    ``optimum`` is None where hyper-parameters were kept as given, ``tuned_on`` a number of rows.
     """
 
     posterior: Posterior | SparsePosterior
@@ -56,12 +52,9 @@ class BinaryFit:
         return np.concatenate([self.prior.theta, self.likelihood.theta])
 
     def evaluate(self, theta: Array, gradient: bool) -> Value:
-        """The log evidence of other hyper-parameters.
-
-        A sparse fit has kept some rows that stand for all, so that it is an estimate then.
-        """
+        """The log evidence of other hyper-parameters, by the rows that the posterior has kept."""
         points = self.posterior.points
-        evidence: Evidence | SparseEvidence
+        evidence: Parametrised
         if self.sparse is None:
             evidence = Evidence(self.prior, self.likelihood, points, SCHEMES[self.scheme])
         else:
@@ -71,12 +64,28 @@ class BinaryFit:
             return evidence(theta, gradient)
 
 
+def infer(evidence: Evidence, optimum: Optimum | None, tuned_on: int | None = None) -> BinaryFit:
+    """The posterior of the rows at the optimum, or at the hyper-parameters as given."""
+    n, theta = len(evidence.points), evidence.theta if optimum is None else optimum.theta
+    with suitable_threads(n):
+        covariance, likelihood, fixed = evidence.fixed(theta)
+    return BinaryFit(
+        Posterior.from_belief(covariance.prior, evidence.points, fixed.belief),
+        likelihood,
+        fixed.log_z,
+        fixed.report,
+        optimum,
+        evidence.theta_names,
+        n if tuned_on is None else tuned_on,
+        evidence.scheme.name,
+    )
+
+
 @dataclass(frozen=True)
 class Member:
     """A fitted model, its features, and its weight in an average.
 
-    ``log_evidence`` has the hyper-parameters integrated out, unlike that of the fit; it is NaN for
-    a structure that was not compared with others.
+    ``log_evidence`` has hyper-parameters integrated out; NaN if nothing was compared.
     """
 
     name: str
@@ -101,38 +110,28 @@ class Mixture:
         return np.array([m.weight for m in self.members])
 
     def probabilities(self, x: Array, level: Indices) -> tuple[Array, Array]:
-        """Of the negative and of the positive class, (n,) each, the smaller one to full accuracy.
-
-        They sum to one, and the larger one is that with the larger mixture of tails.
-        """
+        """Of the negative and the positive class, (n,) each, the smaller one to full accuracy."""
         down, up, _, _ = self.probabilities_and_moments(x, level)
         return down, up
 
     def probabilities_and_moments(self, x: Array, level: Indices) -> tuple[Array, ...]:
         """What `probabilities` and `mean_and_variance` give, four arrays, at the price of one."""
-        moments = self._moments(x, level)
-        n = len(moments[0][0])
-        down, up = np.zeros(n), np.zeros(n)
-        for member, (mean, variance) in zip(self.members, moments, strict=True):
-            small = member.weight * expected_sigmoid(-np.abs(mean), variance)
-            large = member.weight - small
-            positive = mean > 0.0
-            up += np.where(positive, large, small)
-            down += np.where(positive, small, large)
-        upper = up > down
-        small = np.minimum(up, down)
+        means, variances = self._moments(x, level)
+        weights = self.weights[:, None]
+        small = weights * expected_sigmoid(-np.abs(means), variances)
+        large = weights - small
+        up = np.where(means > 0.0, large, small).sum(axis=0)
+        down = np.where(means > 0.0, small, large).sum(axis=0)
+        upper, small = up > down, np.minimum(up, down)
         down, up = np.where(upper, small, 1.0 - small), np.where(upper, 1.0 - small, small)
-        return down, up, *self._mean_and_variance(moments)
+        return down, up, *self._mixed(means, variances)
 
     def log_probabilities(self, x: Array, level: Indices) -> tuple[Array, Array]:
         """Logarithms of `probabilities`, accurate where one is tiny."""
-        moments = self._moments(x, level)
-        with np.errstate(divide="ignore"):
-            weights = np.log(self.weights)[:, None]
+        moments = list(zip(*self._moments(x, level), strict=True))
+        weights = self.weights[:, None]
         down, up = (
-            logsumexp(
-                weights + np.stack([log_expected_sigmoid(sign * m, v) for m, v in moments]), axis=0
-            )
+            logsumexp([log_expected_sigmoid(sign * m, v) for m, v in moments], axis=0, b=weights)
             for sign in (-1.0, 1.0)
         )
         return np.asarray(down), np.asarray(up)
@@ -148,31 +147,24 @@ class Mixture:
 
     def mean_and_variance(self, x: Array, level: Indices) -> tuple[Array, Array]:
         """Mean and variance of the mixture of latent posteriors, (n,) each."""
-        return self._mean_and_variance(self._moments(x, level))
-
-    def _mean_and_variance(self, moments: Moments) -> tuple[Array, Array]:
-        if len(moments) == 1:
-            return moments[0]
-        means, variances = (np.stack(part) for part in zip(*moments, strict=True))
-        mean = self.weights @ means
-        return mean, self.weights @ (variances + np.square(means - mean))
+        return self._mixed(*self._moments(x, level))
 
     def mean_and_covariance(self, x: Array, level: Indices) -> tuple[Array, Array]:
         """Mean (n,) and joint covariance (n, n) of the mixture of latent posteriors."""
-        parts = [
+        each = [
             m.fit.posterior.mean_and_covariance(self._points(m, x, level)) for m in self.members
         ]
-        mean = self.weights @ np.stack([m for m, _ in parts])
+        mean = self.weights @ np.stack([m for m, _ in each])
         covariance = np.zeros((len(mean), len(mean)))
-        for weight, (m, c) in zip(self.weights, parts, strict=True):
+        for weight, (m, c) in zip(self.weights, each, strict=True):
             covariance += weight * (c + np.outer(m - mean, m - mean))
         return mean, covariance
 
     def sample(self, x: Array, level: Indices, n_samples: int, rng: np.random.RandomState) -> Array:
         """Joint samples of the latent function, (n, n_samples), members drawn by weight."""
-        if len(self.members) == 1:
-            return self.best.fit.posterior.sample(self._points(self.best, x, level), n_samples, rng)
-        which = rng.choice(len(self.members), n_samples, p=self.weights / self.weights.sum())
+        which = np.zeros(n_samples, dtype=int)
+        if len(self.members) > 1:
+            which = rng.choice(len(self.members), n_samples, p=self.weights / self.weights.sum())
         samples = np.empty((len(x), n_samples))
         for k in np.unique(which):
             member, columns = self.members[k], np.flatnonzero(which == k)
@@ -180,8 +172,14 @@ class Mixture:
             samples[:, columns] = member.fit.posterior.sample(points, len(columns), rng)
         return samples
 
-    def _moments(self, x: Array, level: Indices) -> Moments:
-        return [m.fit.posterior.mean_and_variance(self._points(m, x, level)) for m in self.members]
+    def _mixed(self, means: Array, variances: Array) -> tuple[Array, Array]:
+        mean = self.weights @ means
+        return mean, self.weights @ (variances + np.square(means - mean))
+
+    def _moments(self, x: Array, level: Indices) -> tuple[Array, Array]:
+        """Means and variances of the members, (n_members, n) each."""
+        each = [m.fit.posterior.mean_and_variance(self._points(m, x, level)) for m in self.members]
+        return np.stack([m for m, _ in each]), np.stack([v for _, v in each])
 
     @staticmethod
     def _points(member: Member, x: Array, level: Indices) -> Points:

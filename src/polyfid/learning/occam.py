@@ -11,15 +11,12 @@ and the last term is the price of parameters that the data pin down.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cholesky, eigh_tridiagonal, solve_triangular
+from scipy.linalg import cholesky, solve_triangular
 
 from polyfid.arrays import Array
-from polyfid.kernels.parameters import HyperPrior
-from polyfid.learning.evidence import Evidence
 
 #: Up to this many parameters all second derivatives are computed: no estimate is cheaper.
 N_EXACT = 48
@@ -34,16 +31,9 @@ _FLAT = 0.05
 
 
 def log_occam(
-    evidence: Evidence, hyperprior: HyperPrior, theta: Array, rng: np.random.RandomState
-) -> float:
-    """-1/2 log|P^-1 H| at theta, the optimum, from gradients of the evidence."""
-    return occam_of_gradient(lambda t: evidence(t).gradient, hyperprior.precision, theta, rng)
-
-
-def occam_of_gradient(
     gradient: Callable[[Array], Array], precision: Array, theta: Array, rng: np.random.RandomState
 ) -> float:
-    """`log_occam` of any function, given its gradient."""
+    """-1/2 log|P^-1 H| at the optimum theta, from the gradient of the log evidence."""
     p = len(theta)
     if p == 0:
         return 0.0
@@ -60,16 +50,17 @@ def occam_of_gradient(
     if p <= N_EXACT:
         M = np.stack([curvature(e) for e in np.eye(p)])
         return float(-0.5 * _log(np.linalg.eigvalsh(0.5 * (M + M.T))).sum())
-    # Stochastic Lanczos quadrature of the trace of the logarithm. Some directions have most of it
-    # and would bring most of the noise: they are looked for first, and probes show the rest.
-    steep = _lanczos(curvature, rng.choice([-1.0, 1.0], p), _FIRST_STEPS)
+    # Stochastic Lanczos quadrature of the trace of the logarithm: the few directions that have
+    # most of it, and would bring most of the noise, come first, and probes estimate the rest.
+    values, steep, _ = _lanczos(curvature, rng.choice([-1.0, 1.0], p), _FIRST_STEPS)
+    most = _log(values).sum()
     logs: list[float] = []
     while len(logs) < _FEWEST_PROBES or (_error(logs) > _ERROR and len(logs) * _STEPS < p):
         probe = rng.choice([-1.0, 1.0], p)
-        probe = probe - steep.vectors.T @ (steep.vectors @ probe)
-        rest = _lanczos(curvature, probe, _STEPS)
-        logs.append(float((probe @ probe) * (np.square(rest.share) @ _log(rest.values))))
-    return float(-0.5 * (_log(steep.values).sum() + np.mean(logs)))
+        probe = probe - steep.T @ (steep @ probe)
+        values, _, share = _lanczos(curvature, probe, _STEPS)
+        logs.append(float((probe @ probe) * (np.square(share) @ _log(values))))
+    return float(-0.5 * (most + np.mean(logs)))
 
 
 def _error(logs: list[float]) -> float:
@@ -81,29 +72,16 @@ def _log(curvatures: NDArray[np.floating]) -> Array:
     return np.log(np.maximum(curvatures, _FLAT), dtype=float)
 
 
-class _Ritz(NamedTuple):
-    """Approximate eigenvalues and eigenvectors (a row each), the share of the start along each."""
-
-    values: Array
-    vectors: Array
-    share: Array
-
-
-def _lanczos(operator: Callable[[Array], Array], start: Array, steps: int) -> _Ritz:
-    """What the first powers of a symmetric operator, applied to a start, tell of its spectrum."""
-    basis = [start / np.linalg.norm(start)]
-    diagonal: list[float] = []
-    off: list[float] = []
-    while True:
-        w = operator(basis[-1])
-        diagonal.append(float(w @ basis[-1]))
+def _lanczos(
+    operator: Callable[[Array], Array], start: Array, steps: int
+) -> tuple[Array, Array, Array]:
+    """Approximate eigenvalues and eigenvectors (rows), and the share of the start along each."""
+    basis, images, w = np.empty((0, len(start))), np.empty((0, len(start))), start
+    while len(basis) < steps and (size := np.linalg.norm(w)) >= 1e-8:
+        basis = np.vstack([basis, w / size])
+        images = np.vstack([images, operator(basis[-1])])
+        w = images[-1]
         for _ in range(2):  # twice is enough to stay orthogonal
-            for q in basis:
-                w = w - (w @ q) * q
-        size = float(np.linalg.norm(w))
-        if size < 1e-8 or len(diagonal) == steps:
-            break
-        off.append(size)
-        basis.append(w / size)
-    values, mix = (np.asarray(a, dtype=float) for a in eigh_tridiagonal(diagonal, off))
-    return _Ritz(values, mix.T @ np.stack(basis), mix[0])
+            w = w - basis.T @ (basis @ w)
+    values, mix = np.linalg.eigh(basis @ images.T)
+    return values, mix.T @ basis, mix[0]

@@ -1,18 +1,20 @@
-"""Exact or sparse: which way a fit takes, and what it costs.
+"""What to fit, and which way: the estimator's parameters as one value, and exact or sparse.
 
-The choice depends on the number of rows and on the options alone, so that the same data get the
-same algorithm on every machine.
+The way depends on rows and options alone, so that the same data get the same algorithm anywhere.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from polyfid.learning.fit_options import Options
+from polyfid.kernels import Kernel, Pairs
+from polyfid.model.likelihoods import Likelihood, Logit, NoisyLogit
+from polyfid.rows import Rows
 from polyfid.text import bytes_in_words
 
 #: Fits of no more rows than this are exact; beyond it exact inference costs more from two to ten
@@ -34,6 +36,127 @@ _SPEED = 3e10
 
 
 @dataclass(frozen=True)
+class Options:
+    """The estimator's parameters, checked, for so many levels and classes; see its docstring.
+
+    ``kernels`` is None to learn the structure; ``may_choose`` says that the scheme was left open;
+    ``n_tuning`` may be per level. Fields without repr do not count for `is_like`.
+    """
+
+    n_levels: int
+    n_classes: int
+    kernels: tuple[Kernel, ...] | None = None
+    rho: tuple[float, ...] = ()
+    rho_bounds: tuple[float, float] | str = (-10.0, 10.0)
+    coupling: str = "autoregressive"
+    inference: str = "ep"
+    may_choose: bool = True
+    weak_prior: bool = True
+    optimise: bool = True
+    standardize: bool = True
+    refine_inducing: bool = True
+    label_noise: str | tuple[float, ...] | None = None
+    n_inducing: Literal["auto"] | int | tuple[int, ...] | None = "auto"
+    n_tuning: Literal["auto"] | int | tuple[int | None, ...] | None = field(
+        default="auto", repr=False
+    )
+    n_restarts: int = field(default=0, repr=False)
+    max_iter: int = field(default=200, repr=False)
+    tol: float = field(default=1e-5, repr=False)
+    n_jobs: int | None = field(default=None, repr=False)
+
+    def is_like(self, other: Options) -> bool:
+        """Whether a fit with these options may go on from one with the others."""
+        return repr(self) == repr(other)  # kernels may hold arrays, which have no one truth value
+
+    @property
+    def targets(self) -> Sequence[int]:
+        """The classes that get a model: the second of two, or each against the rest."""
+        return (1,) if self.n_classes == 2 else range(self.n_classes)
+
+    @property
+    def learns_structure(self) -> bool:
+        """Whether structures are compared, which takes a hyper-prior and labels fit for Laplace."""
+        given = self.kernels is not None or self.label_noise is not None
+        return self.optimise and self.weak_prior and not given
+
+    @property
+    def support(self) -> NDArray[np.bool_]:
+        """Which levels depend on which latent processes, (n_levels, n_processes)."""
+        n_processes = self.n_levels if self.kernels is None else len(self.kernels)
+        if self.coupling == "coregional":
+            return np.ones((self.n_levels, n_processes), dtype=bool)
+        return np.tri(self.n_levels, n_processes, dtype=bool)
+
+    def tuning_size(self, default: int) -> int | tuple[int, ...] | None:
+        """Rows to tune on at most, in all or per level; None: all."""
+        if self.n_tuning == "auto":
+            return default
+        if isinstance(self.n_tuning, tuple):
+            return tuple(default if n is None else n for n in self.n_tuning)
+        return self.n_tuning
+
+    def tells_rows_apart(self, x: NDArray[np.float64]) -> bool:
+        """Whether a kernel gives repeats of a point latent values of their own, as noise does."""
+        point = x[:1]
+        same, other = Pairs(point, point, 0), Pairs(point, point)
+        kernels = [k.for_features(x.shape[1]) for k in self.kernels or ()]
+        return any(not np.array_equal(k.evaluate(same), k.evaluate(other)) for k in kernels)
+
+    def suited_to(self, rows: Rows) -> Options:
+        """The options with a scheme for fractions of noisy labels: EP has no moments of them."""
+        fractions = self.label_noise is not None and bool((rows.weight < 1.0).any())
+        return replace(self, inference="variational") if fractions and self.may_choose else self
+
+
+@dataclass(frozen=True)
+class Target:
+    """From rows to their likelihood under a model of one class; annotators' rates may be free."""
+
+    positive: int
+    n_levels: int
+    n_classes: int
+    label_noise: str | tuple[float, ...] | None
+    free: NDArray[np.bool_] | None = None
+
+    @classmethod
+    def of(cls, options: Options, rows: Rows, positive: int) -> Target:
+        """The target of a class; all annotators must be among the rows."""
+        free = None
+        if options.label_noise == "annotator":
+            if rows.annotator.min() < 0:
+                raise ValueError(
+                    'label_noise="annotator" needs to know who gave each label; '
+                    "pass fit(..., annotator=...)"
+                )
+            untrusted = (rows.level < options.n_levels - 1) | (options.n_levels == 1)
+            free = np.isin(np.arange(rows.annotator.max() + 1), rows.annotator[untrusted])
+        return cls(positive, options.n_levels, options.n_classes, options.label_noise, free)
+
+    def __call__(self, rows: Rows) -> Likelihood:
+        y = np.where(rows.y == self.positive, 1.0, -1.0)
+        if self.label_noise is None:
+            return Logit(y, rows.weight)
+        if self.label_noise == "fidelity":
+            learnt = np.append(np.full(self.n_levels - 1, 0.2), 0.0)
+            return NoisyLogit.from_flip_rates(y, rows.weight, rows.level, learnt, learnt > 0.0)
+        if self.free is not None:
+            # Rows of the top level form a group of their own that never errs.
+            trusted = (rows.level == self.n_levels - 1) & (self.n_levels > 1)
+            group = np.where(trusted, len(self.free), rows.annotator)
+            rates = np.append(np.full(len(self.free), 0.8), 1.0)
+            free = np.append(self.free, False)
+            return NoisyLogit(y, rows.weight, group, rates, rates.copy(), free)
+        flips = np.array(self.label_noise, dtype=float)
+        if self.n_classes == 2:
+            return NoisyLogit.from_flip_rates(y, rows.weight, rows.level, flips)
+        # A label that is flipped turns into each of the other classes with the same probability.
+        specificity = 1.0 - flips / (self.n_classes - 1)
+        fixed = np.zeros(len(flips), dtype=bool)
+        return NoisyLogit(y, rows.weight, rows.level, 1.0 - flips, specificity, fixed)
+
+
+@dataclass(frozen=True)
 class Cost:
     """Floating-point operations and bytes of memory, roughly."""
 
@@ -51,10 +174,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Plan:
-    """Which way a fit takes, and why.
-
-    ``n_inducing`` has the inducing points of each latent process, at most; None: exact inference.
-    """
+    """Which way a fit takes, and why; ``n_inducing`` is per process, None for exact inference."""
 
     n_inducing: tuple[int, ...] | None
     n_rows: int
@@ -64,7 +184,6 @@ class Plan:
 
     @property
     def is_small(self) -> bool:
-        """Whether there is nothing to plan."""
         return self.n_inducing is None and self.n_rows <= EXACT_ROWS
 
     def __str__(self) -> str:
@@ -82,10 +201,7 @@ class Plan:
 def make_plan(
     options: Options, counts: Sequence[int], n_features: int, in_memory: bool = True
 ) -> Plan:
-    """Decide between exact inference and inducing points, from the rows of each level.
-
-    Rows that are not ``in_memory`` rule out exact inference.
-    """
+    """Exact inference or inducing points, for so many rows of each level."""
     given = options.n_inducing
     may_be_sparse = options.may_choose or options.inference == "variational"
     if not in_memory and given is None:
@@ -111,13 +227,8 @@ def make_plan(
     else:
         sparsely, reason = True, f"more than {EXACT_ROWS} rows"
     sizes = _sizes(given, per_level, options.support)
-    return Plan(
-        sizes if sparsely else None,
-        int(n),
-        _exact_cost(per_level, options),
-        _sparse_cost(per_level, options, sizes, n_features),
-        reason,
-    )
+    costs = _costs(per_level, options, sizes, n_features)
+    return Plan(sizes if sparsely else None, int(n), *costs, reason)
 
 
 def _sizes(
@@ -138,27 +249,21 @@ def _sizes(
 
 def _n_tuned(counts: NDArray[np.float64], options: Options, default: int) -> float:
     size = options.tuning_size(default)
-    if size is None:
-        return float(counts.sum())
-    if isinstance(size, tuple):
-        return float(np.minimum(counts, size).sum())
-    return float(min(counts.sum(), size))
+    rows = counts if isinstance(size, tuple) else counts.sum()
+    return float(np.sum(rows if size is None else np.minimum(rows, size)))
 
 
-def _exact_cost(counts: NDArray[np.float64], options: Options) -> Cost:
-    n, tuned = counts.sum(), _n_tuned(counts, options, N_TUNING_EXACT)
-    operations = _CUBES * _STEPS * (_EVALUATIONS * tuned**3 + n**3)
-    return Cost(operations, _MATRICES * 8.0 * n * n)
-
-
-def _sparse_cost(
+def _costs(
     counts: NDArray[np.float64], options: Options, sizes: tuple[int, ...], n_features: int
-) -> Cost:
+) -> tuple[Cost, Cost]:
+    """What exact inference and inducing points cost."""
     n, m = counts.sum(), float(sum(sizes))
+    cube = _CUBES * _STEPS
+    exact = cube * (_EVALUATIONS * _n_tuned(counts, options, N_TUNING_EXACT) ** 3 + n**3)
     width = options.support @ np.array(sizes, dtype=float)  # inducing points per row of each level
     one_pass = _SQUARES * float(counts @ width**2)
+    start = cube * _EVALUATIONS * min(n, 1500.0) ** 3
     tuned = _n_tuned(counts, options, N_TUNING_SPARSE) / n
-    start = _CUBES * _STEPS * _EVALUATIONS * min(n, 1500.0) ** 3
-    climb = _SPARSE_EVALUATIONS * _SPARSE_STEPS * tuned
+    n_passes = _SPARSE_EVALUATIONS * _SPARSE_STEPS * tuned + _PASSES
     memory = 8.0 * (_COPIES * n * (n_features + 4) + 20.0 * m * m + 3.0 * 2048 * m)
-    return Cost(one_pass * (climb + _PASSES) + start, memory)
+    return Cost(exact, _MATRICES * 8.0 * n * n), Cost(one_pass * n_passes + start, memory)

@@ -1,9 +1,4 @@
-"""The catalogue of structures: which features a kernel compares, its form, the link of levels.
-
-No structure is right for all data: skewed columns want ranks, columns of one unit want to keep
-their proportions, a few relevant columns want length-scales of their own, and with 75 trusted
-labels one length-scale per column is often too much.
-"""
+"""The catalogue of structures: which features a kernel compares, its form, the link of levels."""
 
 from __future__ import annotations
 
@@ -14,8 +9,7 @@ from typing import Literal
 import numpy as np
 
 from polyfid.kernels import RBF, Categorical, Constant, Kernel, Linear
-from polyfid.learning.fit_options import Options
-from polyfid.learning.tune import make_prior
+from polyfid.learning.plan import Options
 from polyfid.model.features import (
     AsGiven,
     Coded,
@@ -25,7 +19,7 @@ from polyfid.model.features import (
     Standardised,
     UnitRows,
 )
-from polyfid.model.prior import Autoregressive, Prior
+from polyfid.model.prior import Autoregressive, Coregional, Prior
 from polyfid.rows import Rows
 
 #: Forms of a kernel, in words.
@@ -36,14 +30,27 @@ FORMS = {
     "linear": "one length-scale and a linear part",
 }
 #: Links between levels, in words.
-LINKS = {
-    "linked": "",
-    "same": "one function at all levels",
-    "apart": "levels unrelated",
-}
+LINKS = {"linked": "", "same": "one function at all levels", "apart": "levels unrelated"}
 _ARD: dict[str, bool | Literal["free"]] = {"soft": True, "free": "free"}
 #: The kernel of a correction that is not there.
-ABSENT = Constant(1e-6, "fixed")
+_ABSENT = Constant(1e-6, "fixed")
+
+
+def default_kernel(n_features: int) -> Kernel:
+    """A scaled RBF with one length-scale per feature, softly tied together by the weak prior."""
+    return Constant(np.exp(1.5)) * RBF(np.sqrt(n_features), ard=True)
+
+
+def make_prior(options: Options, n_features: int) -> Prior:
+    """The prior that the options describe, over points of so many features."""
+    kernels = options.kernels or (default_kernel(n_features),) * options.n_levels
+    kernels = tuple(k.for_features(n_features) for k in kernels)
+    if options.coupling == "coregional":
+        # Levels start alike on the first process and apart on the others.
+        weights = np.eye(options.n_levels, len(kernels))
+        weights[:, 0] = 1.0
+        return Coregional(kernels, weights)  # type: ignore[arg-type]
+    return Autoregressive(kernels, options.rho, options.rho_bounds)
 
 
 @dataclass(frozen=True)
@@ -57,11 +64,6 @@ class Structure:
     def __str__(self) -> str:
         words = [f"features {self.features.words}", FORMS[self.form], LINKS[self.link]]
         return ", ".join(filter(None, words))
-
-    @property
-    def has_own_lengths(self) -> bool:
-        """Whether columns have length-scales of their own."""
-        return self.form in _ARD
 
     def kernel(self, features: FeatureMap, n_columns: int) -> Kernel:
         """The kernel of a latent process over points of the feature map."""
@@ -79,15 +81,14 @@ class Structure:
     def prior(self, features: FeatureMap, n_columns: int, options: Options) -> Prior:
         """The prior with typical hyper-parameters."""
         kernel = self.kernel(features, n_columns).for_features(n_columns)
-        kernels = (kernel,) * options.n_levels
-        general = make_prior(replace(options, kernels=kernels), n_columns)
+        general = make_prior(replace(options, kernels=(kernel,) * options.n_levels), n_columns)
         if self.link == "linked" or not isinstance(general, Autoregressive):
             return general
         if self.link == "apart":
             return replace(general, rho=(0.0,) * (options.n_levels - 1), rho_bounds="fixed")
         # One function, of which noisy labels show less: rho is the ratio of the amplitudes.
-        absent = (kernel,) + (ABSENT,) * (options.n_levels - 1)
-        return replace(general, kernels=absent, rho_prior=(2.0, 1.5))
+        kernels = (kernel,) + (_ABSENT,) * (options.n_levels - 1)
+        return replace(general, kernels=kernels, rho_prior=(2.0, 1.5))
 
 
 #: The first one is fitted from several starts, the others from where it ended.
@@ -123,9 +124,9 @@ def candidates(rows: Rows, standardize: bool) -> list[tuple[Structure, FeatureMa
 
 def other_links(prior: Prior, rows: Rows) -> Sequence[str]:
     """The links that may take the place of the general one, if there is one to speak of."""
-    if len(np.unique(rows.level)) < 2 or not isinstance(prior, Autoregressive):
+    if not isinstance(prior, Autoregressive) or isinstance(prior.rho_bounds, str):
         return ()
-    if isinstance(prior.rho_bounds, str):
+    if len(np.unique(rows.level)) < 2:
         return ()
     low, high = prior.rho_bounds
     return ["same", "apart"] if low <= 0.0 <= high else ["same"]
