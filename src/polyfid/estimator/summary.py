@@ -15,8 +15,8 @@ from polyfid.estimator.inputs import FitInfo
 from polyfid.inference import SCHEMES
 from polyfid.kernels import Kernel
 from polyfid.learning.fit import GIVEN
-from polyfid.learning.fit_options import Options
 from polyfid.learning.mixture import BinaryFit, Member, Mixture
+from polyfid.learning.plan import Options
 from polyfid.model.likelihoods import NoisyLogit
 from polyfid.model.prior import Prior
 from polyfid.rows.survey import Levels

@@ -249,7 +249,7 @@ def _infer(
 ) -> BinaryFit:
     """The posterior under the scheme, or under Laplace where that takes its place."""
     if not options.may_choose or len(evidence.points) <= N_LAPLACE:
-        warm = None if near is None else near.posterior.start
+        warm = None if near is None else near.posterior.start  # type: ignore[union-attr]
         try:
             fit = infer(evidence.with_scheme(options.inference, tol, warm), optimum)
             if fit.inference.converged or not options.may_choose:
