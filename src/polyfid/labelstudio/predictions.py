@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from polyfid._version import __version__
 from polyfid.atomic import replacing
 from polyfid.frames import is_frame
-from polyfid.labelstudio.tasks import LabelStudioError, check_ids, checked, read_tasks
+from polyfid.labelstudio.export import LabelStudioError, check_ids, read_tasks
 from polyfid.tables import read_table
 from polyfid.tables.column import read_ids
 from polyfid.text import name_few
@@ -72,8 +72,8 @@ def write_predictions(
     """
     names = {"from_name": from_name, "to_name": to_name, "model_version": model_version}
     for name, value in names.items():
-        if not checked(value, name, "text"):
-            raise LabelStudioError(f"{name} must not be empty")
+        if not isinstance(value, str) or not value:
+            raise LabelStudioError(f"{name} must be text that is not empty, got {value!r}")
     ids, heads = _identify(tasks)
     labels, values = _read_probabilities(proba, ids, item_id)
     control = {"from_name": from_name, "to_name": to_name, "type": "choices"}
@@ -146,5 +146,4 @@ def _read_probabilities(
             f"proba: the probabilities of task {ids[int(np.argmax(wrong))]!r} must not be negative "
             "and must add up to 1"
         )
-    labels = [checked(name.removeprefix(PREFIX), "a label", "text") for name in columns]
-    return labels, values
+    return [name.removeprefix(PREFIX) for name in columns], values
