@@ -73,7 +73,7 @@ def test_wide_and_long_tables_and_files_give_the_same(tmp_path):
 def test_form_overrides_detection():
     wide = WIDE.rename(columns={"bob": "label"})
     for table in (wide, LONG.set_axis(["id", "annotator", "answer"], axis=1)):
-        with pytest.raises(ValueError, match=r"answers must be long, with columns 'task'.*worker="):
+        with pytest.raises(ValueError, match=r"must be long, with columns 'task'.*worker="):
             to_long(table)
     twice = pd.concat([wide, wide.assign(song=[4, 5, 1])])  # tasks may have several rows
     long = to_long(twice, form="wide")
@@ -301,37 +301,40 @@ def test_crowd_kit_is_imported_only_where_it_is_needed():
     [
         (
             {"items": ITEMS.rename(columns={"id": "ids"})},
-            "items has no column 'id' .did you mean 'ids'.*item_id=",
+            "items: there is no column 'id'; did you mean 'ids'.*item_id= .--id",
         ),
-        ({"items": ITEMS.head(0)}, "items is empty; there must be at least one row"),
-        ({"items": ITEMS.assign(id=1)}, "items, column 'id': '1' occur several times"),
-        ({"items": ITEMS.assign(weight=1)}, "items has columns 'weight'"),
-        ({"items": ITEMS.assign(id=[1, None, 2])}, "'id': no value in row 2"),
+        ({"items": ITEMS.head(0)}, "items: there must be at least one row"),
+        ({"items": ITEMS.assign(id=1)}, "items, row 2, column 'id': '1' occurred before"),
+        ({"items": ITEMS.assign(weight=1)}, "items: columns 'weight' have names"),
+        ({"items": ITEMS.assign(id=[1, None, 2])}, "row 2, column 'id': the cell is empty"),
         ({"items": ITEMS.set_axis(["id", "x", "x"], axis=1)}, "items: .*both called 'x'"),
-        ({"items": ITEMS.head(1)}, "answers has 2 of 3 tasks that are no items: '1', '2'"),
-        ({"answers": LONG.assign(label=None)}, "answers has no answers"),
-        ({"answers": LONG.assign(worker=None)}, "'worker': no value in row 1.*6 in all"),
-        ({"answers": WIDE.assign(ann=None, bob=None, cy=" ")}, "answers has no answers"),
+        ({"items": ITEMS.head(1)}, "answers, row 1: 2 of 3 tasks are no items: '1', '2'"),
+        ({"answers": LONG.assign(label=None)}, "answers: there are no answers"),
+        (
+            {"answers": LONG.assign(worker=None)},
+            "row 1, column 'worker': the cell is empty .6 in all",
+        ),
+        ({"answers": WIDE.assign(ann=None, bob=None, cy=" ")}, "answers: there are no answers"),
         (
             {"answers": pd.concat([LONG, LONG.replace({"yes": "no"})])},
             "answers: task '1 by ann', .* has several labels that differ",
         ),
-        ({"answers": LONG.assign(label=["a", 1, 2, 3, 4, 5])}, "it holds int and str"),
+        ({"answers": LONG.assign(label=["a", 1, 2, 3, 4, 5])}, "they are int and str"),
         (
             {"answers": LONG.assign(label=np.inf)},
-            "finite numbers.*it holds float",
+            "finite numbers.*they are float",
         ),
-        ({"gold": GOLD.head(0)}, "gold is empty.*leave gold out"),
-        ({"gold": GOLD.drop(columns="label")}, "gold has no column 'label'"),
-        ({"gold": GOLD.assign(task=99)}, "gold has 1 of 1 tasks that are no items: '99'"),
-        ({"gold": GOLD.assign(label=None)}, "gold, column 'label': no value in row 1"),
+        ({"gold": GOLD.head(0)}, "gold: there must be .*leave gold out"),
+        ({"gold": GOLD.drop(columns="label")}, "gold: there is no column 'label'"),
+        ({"gold": GOLD.assign(task=99)}, "gold, row 1: 1 of 1 tasks are no items: '99'"),
+        ({"gold": GOLD.assign(label=None)}, "gold, row 1, column 'label': the cell is empty"),
         ({"gold": GOLD.assign(label=1)}, "nobody in answers gave: 1; answers have 'no', 'yes'"),
         ({"gold": GOLD.assign(label="Yes")}, "nobody in answers gave: 'Yes'"),
         (
             {"gold": pd.concat([GOLD, GOLD.assign(label="no")])},
             "gold: task '2' has several labels that differ",
         ),
-        ({"answers": WIDE[["song"]], "form": "wide"}, "answers has no answers"),
+        ({"answers": WIDE[["song"]], "form": "wide"}, "answers: there are no answers"),
         ({"level": "worker"}, "level must be one of 'answer', 'majority', 'skill'"),
         ({"ties": "first"}, "ties must be one of"),
         ({"aggregate": "kos"}, "aggregate must be one of None, 'majority', 'dawid-skene'"),
@@ -341,7 +344,7 @@ def test_crowd_kit_is_imported_only_where_it_is_needed():
         ({"level": "skill", "answers": LONG[2:5:2]}, "tasks that several annotators answered"),
         ({"gold": 7}, r"gold: a table must be a path.* got int"),
         ({"form": "tidy"}, "form must be"),
-        ({"task": "label"}, "must be different columns"),
+        ({"task": "label"}, "task, worker and label different columns"),
     ],
 )
 def test_mistakes_are_named(changes, message):

@@ -84,32 +84,36 @@ ITEMS, ANSWERS = "--items items.csv", "--answers long.csv"
 @pytest.mark.parametrize(
     ("call", "table", "words"),
     [
-        (f"--items bad.csv {ANSWERS}", "song\n1", ["items (bad.csv) has no column 'id'", "(--id)"]),
+        (
+            f"--items bad.csv {ANSWERS}",
+            "song\n1",
+            ["items (bad.csv): there is no column 'id'", "(--id)"],
+        ),
         (
             f"--items bad.csv {ANSWERS}",
             "id,heat\n4,1\n5,1\n4,2",
-            ["items (bad.csv), column 'id': '4' occur", "again in row 4;"],
+            ["items (bad.csv), row 4, column 'id': '4' occurred before"],
         ),
         (
             f"{ITEMS} --answers bad.csv",
             "task,worker,label\n1,ann,hot\n999,ann,hot",
-            ["answers (bad.csv) has 1 of 2 tasks that are no items: '999'", "row 3."],
+            ["answers (bad.csv), row 3: 1 of 2 tasks are no items: '999'"],
         ),
         # A row without an answer is left out, and does not move the count of those after it.
         (
             f"{ITEMS} --answers bad.csv",
             "task,worker,label\n1,ann,hot\n2,ann,\n\n,ann,hot\n",
-            ["answers (bad.csv), column 'task': no value in row 5, 1 in all"],
+            ["answers (bad.csv), row 5, column 'task': the cell is empty (1 in all)"],
         ),
         (
             f"{TABLES} --answers bad.csv --form wide",
             "task,ann\n1,hot\n,cold\n,\n",
-            ["answers (bad.csv), column 'task': no value in row 3, 1 in all"],
+            ["answers (bad.csv), row 3, column 'task': the cell is empty (1 in all)"],
         ),
         (
             f"{ITEMS} {ANSWERS} --gold bad.csv",
             "task,label\n1,hot\n2,\n",
-            ["gold (bad.csv), column 'label': no value in row 3"],
+            ["gold (bad.csv), row 3, column 'label': the cell is empty"],
         ),
     ],
 )
