@@ -30,12 +30,11 @@ if TYPE_CHECKING:
 DATA, CALL, INTERRUPTED = 1, 2, 130
 #: Columns of text where there is no terminal, and upper bound where there is one.
 WIDTH, MAX_WIDTH = 80, 100
-#: The optional modules that each extra of polyfid installs.
+#: The optional modules that the extras of polyfid install.
 EXTRAS = {
-    "cli": {"pandas", "pyarrow"},
-    "report": {"matplotlib", "jinja2"},
-    "crowd": {"crowdkit"},
-    "dask": {"dask", "distributed"},
+    **dict.fromkeys(("pandas", "pyarrow"), "cli"),
+    **dict.fromkeys(("matplotlib", "jinja2"), "report"),
+    **dict.fromkeys(("dask", "distributed"), "dask"),
 }
 #: The stages of a fit in words; all others are "Fitting".
 STAGES = {"reading": "Reading", "encoding": "Writing numbers", "tuning": "Tuning on a sample"}
@@ -101,15 +100,13 @@ class Console:
     @contextmanager
     def progress(self, stage: str) -> Iterator[ProgressBar]:
         """A progress bar on a terminal; elsewhere nothing is shown."""
-        if self._silent or not sys.stderr.isatty():
-            yield ProgressBar(lambda **fields: None)
-            return
         from rich import console, progress
 
         bars, clock = progress.BarColumn(), progress.TimeElapsedColumn()
         columns = ("{task.description}", bars, "{task.fields[count]}", clock)
         screen = console.Console(stderr=True)
-        with progress.Progress(*columns, console=screen, transient=True) as bar:
+        off = self._silent or not sys.stderr.isatty()
+        with progress.Progress(*columns, console=screen, transient=True, disable=off) as bar:
             task = bar.add_task(stage, total=None, count="")
             yield ProgressBar(functools.partial(bar.update, task))
 
@@ -151,6 +148,9 @@ def problems_of(error: BaseException) -> Sequence[str]:
     """The problems that an error reports, one line each."""
     if isinstance(error, OSError) and error.filename is not None:
         return [f"{error.filename}: {error.strerror or error}"]
+    extra = EXTRAS.get((getattr(error, "name", None) or "").partition(".")[0])
+    if isinstance(error, ImportError) and extra is not None:
+        return [f'this needs {error.name}; install it with: pip install "polyfid[{extra}]"']
     problems: Sequence[str] = getattr(error, "problems", ())
     return problems or [str(error) or type(error).__name__]
 
@@ -165,30 +165,16 @@ def exit_codes() -> Iterator[None]:
         complain("stopped; no file is left half written")
         raise typer.Exit(INTERRUPTED) from None
     except BrokenPipeError:  # whoever reads the output has closed it, as head does
-        _drop_output()
+        with suppress(OSError, ValueError):  # or the interpreter complains of what is not written
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(0) from None
-    except ImportError as error:
-        complain(_what_to_install(error))
-        raise typer.Exit(CALL) from None
-    except (ValueError, OSError, MemoryError) as error:
+    except (ImportError, ValueError, OSError, MemoryError) as error:
         complain(*problems_of(error))
-        call = FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError
+        call = (
+            ImportError,
+            FileNotFoundError,
+            IsADirectoryError,
+            NotADirectoryError,
+            PermissionError,
+        )
         raise typer.Exit(CALL if isinstance(error, call) else DATA) from None
-
-
-def _what_to_install(error: ImportError) -> str:
-    """The advice for a missing optional module; other errors of imports are raised again."""
-    if error.name is None:
-        return str(error)
-    for extra, modules in EXTRAS.items():
-        if error.name.partition(".")[0] in modules:
-            return f'this needs {error.name}; install it with: pip install "polyfid[{extra}]"'
-    raise error
-
-
-def _drop_output() -> None:
-    """Send unflushed output to the null device; otherwise the interpreter complains at its end."""
-    with suppress(OSError, ValueError):
-        null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, sys.stdout.fileno())
-        os.close(null)

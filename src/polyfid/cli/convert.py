@@ -92,8 +92,8 @@ def _to_label_studio(
 ) -> None:
     """Write predictions to import in Label Studio."""
     from polyfid.labelstudio import write_predictions
-    from polyfid.tables import TableError, read_table
-    from polyfid.tables.places import error_at
+    from polyfid.tables import read_table
+    from polyfid.tables.places import error_at, no_column
 
     name = sources.id or "id"
     if sources.from_name is None or to_name is None:
@@ -103,9 +103,7 @@ def _to_label_studio(
         )
     frame = read_table(file, **sources.csv)
     if name not in frame:
-        raise TableError(
-            f"there is no column {name!r} with ids of tasks; name it by --id", path=file
-        )
+        raise no_column(name, frame.columns, file, " with ids of tasks", "name it by --id")
     repeated = frame[name].duplicated().to_numpy()
     if repeated.any():
         row = int(repeated.argmax())

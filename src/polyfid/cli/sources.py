@@ -73,9 +73,10 @@ def _roles(given: Sources, **fixed: str) -> Roles:
     from polyfid.tables import Roles
 
     names = {name: getattr(given, name) for name in ("target", "fidelity", "id", "weight")}
-    lists = {name: getattr(given, name) for name in ("features", "categorical", "levels")}
-    chosen: dict[str, Any] = {k: v for k, v in names.items() if v is not None}
-    chosen |= {k: split(v) for k, v in lists.items() if v is not None}
+    for name in ("features", "categorical", "levels"):
+        text = getattr(given, name)
+        names[name] = None if text is None else split(text)
+    chosen = {name: value for name, value in names.items() if value is not None}
     try:
         return Roles(**{**chosen, **fixed})
     except ValueError as error:
@@ -139,8 +140,7 @@ def _read_crowd(given: Sources, seed: int) -> LabelledTable:
             raise typer.BadParameter("a JSON export of Label Studio must be the only file")
         (export,) = given.files
         trusted = None if given.trusted is None else split(given.trusted)
-        with naming(export):
-            items, answers, gold = read_export(export, from_name=given.from_name, trusted=trusted)
+        items, answers, gold = read_export(export, from_name=given.from_name, trusted=trusted)
     else:
         if given.items is None or given.answers is None:
             raise typer.BadParameter("--items and --answers go together; --gold is optional")
@@ -162,22 +162,8 @@ def rows_of(file: str) -> Any:
     from polyfid.labelstudio import read_items
     from polyfid.tables import RowPlaces
 
-    with naming(file):
-        frame = read_items(file)
+    frame = read_items(file)
     return RowPlaces.of_file(Path(file).name, len(frame)).attached_to(frame)
-
-
-@contextmanager
-def naming(file: str) -> Iterator[None]:
-    """Errors about an export begin with its name."""
-    from polyfid.labelstudio import LabelStudioError
-
-    try:
-        yield
-    except LabelStudioError as error:
-        if str(error).startswith(file):
-            raise
-        raise LabelStudioError(f"{file}: {error}") from None
 
 
 def load_table_model(path: str) -> TableModel:

@@ -17,6 +17,6 @@ except ModuleNotFoundError as error:
     ) from None
 
 from polyfid.distributed.cluster import fit
-from polyfid.distributed.lazy_predictions import predict, predict_proba
+from polyfid.distributed.partitions import predict, predict_proba
 
 __all__ = ["fit", "predict", "predict_proba"]

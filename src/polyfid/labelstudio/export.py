@@ -160,20 +160,19 @@ def read_items(source: Any, *, features: Sequence[str] | None = None) -> pd.Data
 
 def read_tasks(source: Any) -> Tasks:
     """The tasks of an export, which is a file or the content of one, by their ids."""
-    content = source
+    content, name = source, "an export of Label Studio"
     if isinstance(source, str | os.PathLike):
+        name = str(source)
         try:
             content = json.loads(Path(source).read_bytes().decode("utf-8-sig"))
         except (ValueError, RecursionError) as error:
             raise LabelStudioError(
-                f"{source} is not JSON ({str(error)[:100]}); export the project in the format JSON"
+                f"{name} is not JSON ({str(error)[:100]}); export the project in the format JSON"
             ) from error
     if isinstance(content, Mapping) and "data" in content:
         content = [content]  # one task, as Label Studio leaves it in a cloud storage
     if not isinstance(content, list | tuple) or not content:
-        raise LabelStudioError(
-            f"an export of Label Studio must be a list of its tasks, got {str(content)[:100]}"
-        )
+        raise LabelStudioError(f"{name} must be a list of tasks, got {str(content)[:100]}")
     for number, task in enumerate(content, 1):
         is_task = isinstance(task, Mapping) and isinstance(task.get("data"), Mapping)
         if not is_task or "completions" in task:
