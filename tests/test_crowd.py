@@ -260,34 +260,20 @@ def test_without_crowd_kit_skill_is_the_agreement_with_the_majority(monkeypatch)
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (
-            {"items": ITEMS.rename(columns={"id": "ids"})},
-            "items: there is no column 'id'; did you mean 'ids'.*item_id= .--id",
-        ),
+        ({"item_id": "ids"}, "items: there is no column 'ids'; did you mean 'id'.*item_id= .--id"),
         ({"items": ITEMS.head(0)}, "items: there must be at least one row"),
         ({"items": ITEMS.assign(id=1)}, "items, row 2, column 'id': '1' occurred before"),
         ({"items": ITEMS.assign(weight=1)}, "items: columns 'weight' have names"),
-        ({"items": ITEMS.assign(id=[1, None, 2])}, "row 2, column 'id': the cell is empty"),
         ({"items": ITEMS.set_axis(["id", "x", "x"], axis=1)}, "items: .*both called 'x'"),
         ({"items": ITEMS.head(1)}, "answers, row 1: 2 of 3 tasks are no items: '1', '2'"),
         ({"answers": LONG.assign(label=None)}, "answers: there are no answers"),
-        (
-            {"answers": LONG.assign(worker=None)},
-            "row 1, column 'worker': the cell is empty .6 in all",
-        ),
-        (
-            {"answers": pd.concat([LONG, LONG.replace({"yes": "no"})])},
-            "answers: task '1 by ann', .* has several labels that differ",
-        ),
+        ({"answers": LONG.assign(worker=None)}, "'worker': the cell is empty .6 in all"),
+        ({"answers": pd.concat([LONG, LONG.replace("yes", "no")])}, "several labels that differ"),
         ({"answers": LONG.assign(label=["a", 1, 2, 3, 4, 5])}, "they are int and str"),
         ({"answers": LONG.assign(label=np.inf)}, "finite numbers.*they are float"),
         ({"gold": GOLD.head(0)}, "gold: there must be .*leave gold out"),
         ({"gold": GOLD.assign(label=None)}, "gold, row 1, column 'label': the cell is empty"),
         ({"gold": GOLD.assign(label=1)}, "nobody in answers gave: 1; answers have 'no', 'yes'"),
-        (
-            {"gold": pd.concat([GOLD, GOLD.assign(label="no")])},
-            "gold: task '2' has several labels that differ",
-        ),
         ({"level": "worker"}, "level must be one of 'answer', 'majority', 'skill'"),
         ({"level": "majority", "aggregate": "glad"}, "pass level='answer', aggregate='glad'"),
         ({"n_groups": True}, "n_groups must be an integer from 1"),

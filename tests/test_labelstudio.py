@@ -137,7 +137,6 @@ CHOICE = (*FIRST, "result", 0, "value")
     ("project", "message"),
     [
         ([], r"must be a list of tasks, got \[\]"),
-        ({}, "must be a list of tasks, got {}"),
         ([{"id": 1, "tempo": 2, "genre": "pop"}], "task 1 of the list must be .* not JSON-MIN"),
         ([{"id": 1, "data": {}, "completions": []}], "by Label Studio 1.0 or later"),
         ([task(None, {})], '"id" must be an integer or text, got None'),
@@ -146,19 +145,12 @@ CHOICE = (*FIRST, "result", 0, "value")
         (changed(0, "annotations", to=[5]), "task 7 has annotations that are not as"),
         (changed(*FIRST, "completed_by", to=None), 'task 7: an annotation has no "completed_by"'),
         (changed(*CHOICE, to={}), "one choice about the whole task"),
-        (
-            changed(*CHOICE, "choices", to=["a", "b"]),
-            "task 7, annotation of 'ann@example.org': 'genre' must hold one choice",
-        ),
+        (changed(*CHOICE, "choices", to=["a", "b"]), "task 7, annotation of 'ann@.*'genre' must"),
         (changed(*CHOICE, "start", to=3), "one choice about the whole task"),
         (changed(0, "data", "tempo", to=10**400), "'tempo' holds a number that is too large"),
         (
             changed(1, "annotations", 1, to=annotation(2, choice("rock"), ground_truth=True)),
             "task 8: the ground truth says 'pop', 'rock'",
-        ),
-        (
-            [task(1, {}, annotation(1, choice("a")), annotation(1, choice("b")))],
-            "task 1: 1 says 'a', 'b', .* does not say which came last",
         ),
     ],
 )

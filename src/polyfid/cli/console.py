@@ -3,6 +3,8 @@
 Exit codes: 0 done; 1 a problem with the data; 2 a problem with the call; 130 interrupted.
 """
 
+# ruff: noqa: RUF009  (the calls in the dataclass make fields)
+
 from __future__ import annotations
 
 import functools
@@ -15,13 +17,14 @@ import textwrap
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from polyfid.cli.config import write_config
-from polyfid.cli.options import Output
+from polyfid.cli.config import read_config, write_config
+from polyfid.cli.options import running
 from polyfid.text import visible
 
 if TYPE_CHECKING:
@@ -68,17 +71,26 @@ class ProgressBar:
             yield frame
 
 
+@dataclass(frozen=True)
 class Console:
-    """Prints as ``--json`` and ``--quiet`` ask; beside a table on standard output, to stderr."""
+    """Prints as its options ask."""
 
-    def __init__(self, output: Output, out: str = "") -> None:
-        self._json, self._silent = output.json, output.json or output.quiet
-        self._stderr = out == "-"
+    json: bool = running("Print the result as JSON, and nothing else.", "--json", default=False)
+    quiet: bool = running("Print errors only.", "--quiet", "-q", default=False)
+    config: Path | None = running(
+        "File with options under their long names; the command line overrides them. "
+        r"A table \[fit], \[report] … holds options of one verb.",
+        exists=True,
+        dir_okay=False,
+        is_eager=True,
+        callback=read_config,
+        metavar="FILE.toml",
+    )
 
-    def say(self, text: str) -> None:
+    def say(self, text: str, err: bool = False) -> None:
         """Print lines for people."""
-        if not self._silent:
-            _print(text, err=self._stderr)
+        if not (self.json or self.quiet):
+            _print(text, err=err)
 
     def wrap(self, text: str) -> None:
         """Print a long sentence for people, in lines as wide as the terminal."""
@@ -86,7 +98,7 @@ class Console:
 
     def result(self, values: Mapping[str, Any]) -> None:
         """Print the result as JSON, if asked for."""
-        if self._json:
+        if self.json:
             from polyfid.values import to_json
 
             _print(json.dumps(to_json(values), indent=2))
@@ -94,7 +106,8 @@ class Console:
     def written(self, context: typer.Context, *files: str, **result: Any) -> None:
         """Write the options beside the first file, and print the names of files and the result."""
         config = None if files[0] == "-" else write_config(context, Path(files[0]))
-        self.say(f"Written: {', '.join(map(str, filter(None, [*files, config])))}")
+        names = ", ".join(map(str, filter(None, [*files, config])))
+        self.say(f"Written: {names}", err=files[0] == "-")
         self.result({**result, "config": None if config is None else str(config)})
 
     @contextmanager
@@ -105,7 +118,7 @@ class Console:
         bars, clock = progress.BarColumn(), progress.TimeElapsedColumn()
         columns = ("{task.description}", bars, "{task.fields[count]}", clock)
         screen = console.Console(stderr=True)
-        off = self._silent or not sys.stderr.isatty()
+        off = self.json or self.quiet or not sys.stderr.isatty()
         with progress.Progress(*columns, console=screen, transient=True, disable=off) as bar:
             task = bar.add_task(stage, total=None, count="")
             yield ProgressBar(functools.partial(bar.update, task))
@@ -120,8 +133,7 @@ class Console:
         own = (w for w in caught if not issubclass(w.category, DeprecationWarning))
         messages += dict.fromkeys(str(w.message) for w in own)
         for message in messages:
-            if not self._silent:
-                _print(f"Note: {message}", err=True)
+            self.say(f"Note: {message}", err=True)
 
 
 def width() -> int:

@@ -6,14 +6,15 @@ import gzip
 import os
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from polyfid.cli.config import split
-from polyfid.cli.options import ManyRows, Output, Sources
+from polyfid.cli.console import Console
+from polyfid.cli.options import ManyRows, Sources
 
 if TYPE_CHECKING:
     from polyfid.tables import LabelledTable, Roles, TableModel
@@ -227,27 +228,26 @@ def estimate_size(path: str, delimiter: str | None = None) -> tuple[int, int]:
     """Rows and columns of a file: exact for Parquet, an estimate for text, 0 for neither."""
     if not os.path.isfile(path):  # a pipe can be read only once; reading reports a missing file
         return 0, 0
-    try:
-        with open(path, "rb") as file:
-            magic = file.read(4)
-            if magic == b"PAR1":
-                import pyarrow.parquet as pq
+    # Reading a damaged file reports what is wrong with it.
+    with suppress(OSError, ValueError, EOFError, zlib.error), open(path, "rb") as file:
+        magic = file.read(4)
+        if magic == b"PAR1":
+            import pyarrow.parquet as pq
 
-                metadata = pq.read_metadata(path)
-                return metadata.num_rows, metadata.num_columns
-            file.seek(0)
-            zipped = magic.startswith(b"\x1f\x8b")
-            start = gzip.GzipFile(fileobj=file).read(SAMPLE) if zipped else file.read(SAMPLE)
-            share = 1.0 if len(start) < SAMPLE else file.tell() / os.path.getsize(path)
-    except (OSError, ValueError, EOFError, zlib.error):  # reading a damaged file reports it
-        return 0, 0
-    header = start.partition(b"\n")[0]
-    columns = 1 + max(header.count(mark.encode()) for mark in (delimiter or ",;\t|"))
-    return max(round(start.count(b"\n") / share) - 1, 0), columns
+            metadata = pq.read_metadata(path)
+            return metadata.num_rows, metadata.num_columns
+        file.seek(0)
+        zipped = magic.startswith(b"\x1f\x8b")
+        start = gzip.GzipFile(fileobj=file).read(SAMPLE) if zipped else file.read(SAMPLE)
+        share = 1.0 if len(start) < SAMPLE else file.tell() / os.path.getsize(path)
+        header = start.partition(b"\n")[0]
+        columns = 1 + max(header.count(mark.encode()) for mark in (delimiter or ",;\t|"))
+        return max(round(start.count(b"\n") / share) - 1, 0), columns
+    return 0, 0
 
 
 def check_out(
-    out: str, inputs: Iterable[str], endings: tuple[str, ...] = (), piped: Output | None = None
+    out: str, inputs: Iterable[str], endings: tuple[str, ...] = (), piped: Console | None = None
 ) -> None:
     """Refuse an output that cannot be written; tables with ``piped`` may go to standard output."""
     path = Path(out)

@@ -8,9 +8,7 @@ try:
     import dask.dataframe as _dask  # noqa: F401
     import distributed as _distributed  # noqa: F401
 except ModuleNotFoundError as error:
-    missing = (error.name or "").partition(".")[0]
-    if missing not in {"dask", "distributed", "pandas", "pyarrow"}:
-        raise
+    missing = (error.name or "dask").partition(".")[0]
     raise ModuleNotFoundError(
         f'polyfid.distributed needs {missing}; install it with: pip install "polyfid[dask]"',
         name=missing,

@@ -154,16 +154,13 @@ def _aligned(name: str, values: Any, X: Any) -> Any:
             f"{name} must be a dask array of one dimension or a dask series, one entry per row of "
             f"X, or the name of a column of X; got {type(values).__name__}"
         )
-    if isinstance(values, da.Array) and isinstance(X, da.Array):
-        ours, theirs = values.chunks[0], X.chunks[0]
-        if sum(ours) == sum(theirs):  # not if sizes are unknown, which are NaN
-            return values.rechunk((theirs,))
-        if not np.isnan(ours + theirs).any():
-            raise ValueError(
-                f"{name} has {sum(ours)} entries and X has {sum(theirs)} rows; they must have "
-                "equal length"
-            )
     n_partitions = X.npartitions if isinstance(X, dd.DataFrame) else X.numblocks[0]
+    if isinstance(values, da.Array) and isinstance(X, da.Array):
+        ours, theirs = values.shape[0], X.shape[0]
+        if ours == theirs:  # not if sizes are unknown, which are NaN
+            return values.rechunk((X.chunks[0],))
+        if not np.isnan(ours + theirs):
+            raise ValueError(f"{name} has {ours} entries and X has {theirs} rows; pass as many")
     if values.npartitions != n_partitions:
         raise ValueError(
             f"{name} has {values.npartitions} partitions and X has {n_partitions}; they must be "
