@@ -11,9 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
 
-from polyfid import MultiFidelityClassifier
 from polyfid.crowd import to_long, to_rows, workers
-from polyfid.kernels import RBF
 
 ITEMS = pd.DataFrame({"id": [3, 1, 2], "x": [0.3, 0.1, 0.2], "kind": ["c", "a", "b"]})
 WIDE = pd.DataFrame(
@@ -185,17 +183,6 @@ def test_aggregation_by_crowd_kit_beats_single_answers(method):
 def test_the_order_of_tables_does_not_matter(order, items, options):
     expected = to_rows(ITEMS, LONG, GOLD, **options)
     assert_frame_equal(to_rows(ITEMS.iloc[items], LONG.iloc[order], GOLD, **options), expected)
-
-
-def test_the_rows_train_a_classifier():
-    rng = np.random.default_rng(0)
-    items, answers, gold = simulated(40, classes=("no", "yes"))
-    items["x"] = np.where(gold["label"] == "yes", 1.0, -1.0) + 0.3 * rng.normal(size=40)
-    rows = to_rows(items, answers, gold.head(10), level="skill")
-    model = MultiFidelityClassifier(kernel=1.0 * RBF(), random_state=0)
-    model.fit(rows[["x"]], rows["label"], fidelity=rows["fidelity"], sample_weight=rows["weight"])
-    assert model.levels_ == ("crowd-1", "crowd-2", "gold")
-    assert model.score(items[["x"]], gold["label"]) > 0.9
 
 
 # Annotators

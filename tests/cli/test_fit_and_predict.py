@@ -45,12 +45,6 @@ def test_columns_with_other_names(polyfid, folder):
     assert (held["levels"], held["target"]) == (["expert", "crowd"], "verdict")
 
 
-def test_one_class_is_a_problem_with_the_data(polyfid, folder):
-    (folder / "one.csv").write_text("x,label,fidelity\n1,a,low\n2,a,top\n")
-    assert "two classes" in polyfid("fit one.csv -o one.polyfid", code=1).stderr
-    assert not (folder / "one.polyfid").exists()
-
-
 def test_a_model_without_its_rows(polyfid, folder):
     polyfid("fit tidy.csv --kernel rbf --no-rows -o bare.polyfid -q")
     assert library.load("bare.polyfid").table is None
