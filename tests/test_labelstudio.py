@@ -66,26 +66,16 @@ def test_an_export_becomes_three_tables():
     assert rows_of(export.gold) == [[8, "pop"]]
     assert list(export.items.columns) == ["id", "tempo", "title"]
     assert export.items["id"].tolist() == [7, 8, 9]
-    assert export.items["tempo"].tolist()[:2] == [120.0, 90.5]
-    assert np.isnan(export.items["tempo"][2])
-    rows = to_rows(*read_export(PROJECT, features=["tempo"]))
-    assert rows["fidelity"].tolist() == ["crowd"] * 3 + ["gold"]
-    assert rows["tempo"].tolist() == [120.0, 120.0, 90.5, 90.5]
+    np.testing.assert_array_equal(export.items["tempo"], [120.0, 90.5, np.nan])
 
 
-def test_without_trusted_labels_gold_is_none_and_a_task_may_stand_alone():
-    for source in (PROJECT[:1], PROJECT[0]):
+def test_a_task_may_stand_alone_and_a_file_has_a_mark_of_its_encoding(tmp_path):
+    file = tmp_path / "export.json"
+    file.write_text(json.dumps(PROJECT[:1], ensure_ascii=False), encoding="utf-8-sig")
+    for source in (PROJECT[0], file, str(file)):
         export = read_export(source)
         assert export.gold is None
         assert len(to_rows(*export)) == 2
-
-
-def test_a_file_is_read_with_or_without_a_mark_of_its_encoding(tmp_path):
-    for encoding in ("utf-8", "utf-8-sig"):
-        file = tmp_path / "export.json"
-        file.write_text(json.dumps(PROJECT, ensure_ascii=False), encoding=encoding)
-        for source in (file, str(file)):
-            assert read_export(source).answers.equals(read_export(PROJECT).answers)
 
 
 @pytest.mark.parametrize("who", [2, "2", "bob@example.org"])
@@ -97,20 +87,15 @@ def test_trusted_annotators_give_gold(who):
         assert dict(rows_of(read_export(PROJECT, trusted=order).gold))[7] == label
 
 
-def test_ground_truth_comes_before_trusted_annotators_who_may_be_numbers():
+def test_ground_truth_comes_first_and_late_annotations_replace_early_ones():
     truth = annotation(1, choice("rock"), ground_truth=True)
-    project = [task(1, {}, annotation(2, choice("pop")), truth, annotation(10, choice("jazz")))]
-    export = read_export(project, trusted=[2])
-    assert rows_of(export.gold) == [[1, "rock"]]
-    assert rows_of(export.answers) == [[1, "10", "jazz"]]
-
-
-@pytest.mark.parametrize("field", ["updated_at", "created_at"])
-def test_the_last_of_several_annotations_counts(field):
-    early = annotation(1, choice("rock"), **{field: "2024-01-01T00:00:00Z"})
-    late = annotation(1, choice("pop"), **{field: "2024-02-01T00:00:00Z"})
+    early = annotation(10, choice("rock"), created_at="2024-01-01T00:00:00Z")
+    late = annotation(10, choice("jazz"), updated_at="2024-02-01T00:00:00Z")
     for both in ((early, late), (late, early)):
-        assert rows_of(read_export([task(1, {"x": 1}, *both)]).answers) == [[1, "1", "pop"]]
+        project = [task(1, {}, annotation(2, choice("pop")), truth, *both)]
+        export = read_export(project, trusted=[2])
+        assert rows_of(export.gold) == [[1, "rock"]]
+        assert rows_of(export.answers) == [[1, "10", "jazz"]]
 
 
 def test_one_of_several_controls_is_chosen_by_name():
@@ -132,7 +117,6 @@ def test_fields_of_any_name_and_several_types():
     assert rows_of(items)[0] == ["1", 5.0, "x", "1", True, None]
     assert read_export(project).answers["task"].tolist() == ["1"]
     assert items["mixed"].tolist() == ["1", "two"]
-    to_rows(*read_export(project))
 
 
 def changed(*path, to):
@@ -152,45 +136,21 @@ CHOICE = (*FIRST, "result", 0, "value")
 @pytest.mark.parametrize(
     ("project", "message"),
     [
-        ([], "no tasks"),
-        ({}, "must be a list, got an object"),
-        ([1], "task 1 of the list must be an object, got an integer"),
-        ([{"id": 1, "tempo": 2, "genre": "pop"}], "not JSON-MIN"),
-        (
-            [{"id": 1, "data": {}, "completions": []}],
-            "by Label Studio 1.0 or later",
-        ),
-        ([{"id": 1, "data": []}], '"data" must be an object, got a list'),
-        ([task(None, {})], '"id" must be an integer or text, got nothing'),
+        ([], r"must be a list of tasks, got \[\]"),
+        ([{"id": 1, "tempo": 2, "genre": "pop"}], "task 1 of the list must be .* not JSON-MIN"),
+        ([{"id": 1, "data": {}, "completions": []}], "by Label Studio 1.0 or later"),
+        ([task(None, {})], '"id" must be an integer or text, got None'),
         ([task(1, {}), task("1", {})], "several tasks have the id '1'"),
-        ([task(1, {"x": 1})], "no annotations"),
-        (changed(0, "annotations", to={}), '"annotations" must be a list, got an object'),
-        (changed(0, "annotations", to=[5]), "task 7: an annotation must be an object"),
-        (changed(*FIRST, "was_cancelled", to="no"), "must be true or false, got text"),
-        (changed(*FIRST, "updated_at", to=5), '"updated_at" must be text'),
-        (changed(*FIRST, "result", to=[1]), 'task 7: an entry of "result" must be an object'),
+        ([task(1, {"x": 1})], "a Choices control with annotations, of which there is none"),
+        (changed(0, "annotations", to=[5]), "task 7 has annotations that are not as"),
         (changed(*FIRST, "completed_by", to=None), 'task 7: an annotation has no "completed_by"'),
-        (changed(*FIRST, "completed_by", to=[1]), "an annotator .* must be .* text, got a list"),
         (changed(*CHOICE, to={}), "one choice about the whole task"),
-        (
-            changed(*CHOICE, "choices", to=["a", "b"]),
-            "task 7, annotation of 'ann@example.org': 'genre' must hold one choice",
-        ),
+        (changed(*CHOICE, "choices", to=["a", "b"]), "task 7, annotation of 'ann@.*'genre' must"),
         (changed(*CHOICE, "start", to=3), "one choice about the whole task"),
-        (changed(*CHOICE, "choices", to=[["a"]]), "a choice must be text, got a list"),
-        (changed(*CHOICE, "choices", to=["\ud800"]), "half a character"),
         (changed(0, "data", "tempo", to=10**400), "'tempo' holds a number that is too large"),
         (
             changed(1, "annotations", 1, to=annotation(2, choice("rock"), ground_truth=True)),
             "task 8: the ground truth says 'pop', 'rock'",
-        ),
-        (
-            [task(1, {}, annotation(1, choice("a")), annotation(1, choice("b")))],
-            "task 1: 1 says 'a', 'b', .* does not say which came last",
-        ),
-        (
-            [task(1, {}, annotation(1, {"type": "rectanglelabels", "from_name": "box"}))],
-            "no annotations by a Choices control, only 'rectanglelabels'",
         ),
     ],
 )
@@ -203,8 +163,8 @@ def test_what_cannot_be_read_is_refused(project, message):
     ("options", "message"),
     [
         ({"from_name": "mood"}, "from_name .* 'genre'; got 'mood'"),
-        ({"features": ["pitch"]}, "no task has 'pitch' in its data"),
-        ({"features": ["parts"]}, "'parts' holds a list"),
+        ({"features": ["pitch"]}, "'pitch' must be a field of data"),
+        ({"features": ["parts"]}, "'parts' must be .* that holds numbers, text or truth"),
         ({"features": "tempo"}, "must be lists, got text"),
         ({"trusted": ["eve"]}, "nobody called 'eve'.*'ann@example.org'"),
     ],
@@ -214,20 +174,12 @@ def test_options_that_do_not_fit_are_refused(options, message):
         read_export(PROJECT, **options)
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"id,genre\n1,pop\n", "is not JSON"),
-        (b"\xff\xfe[", "is not JSON .*0xff in position 0"),
-        (b"[" * 200_000, "is not JSON .*recursion"),
-        (b"[1" + b"0" * 5000 + b"]", "is not JSON"),
-    ],
-)
-def test_hostile_files_are_refused(tmp_path, content, message):
+def test_hostile_files_are_refused(tmp_path):
     file = tmp_path / "export.json"
-    file.write_bytes(content)
-    with pytest.raises(LabelStudioError, match=message):
-        read_export(file)
+    for content in (b"id,genre\n1,pop\n", b"\xff\xfe[", b"[" * 200_000):
+        file.write_bytes(content)
+        with pytest.raises(LabelStudioError, match=r"export\.json is not JSON"):
+            read_export(file)
     with pytest.raises(FileNotFoundError):
         read_export(tmp_path / "none.json")
 
@@ -293,9 +245,6 @@ def test_tasks_get_predictions(tmp_path):
     assert tasks[1] == {"id": 8, "data": PROJECT[1]["data"], "predictions": [prediction]}
     assert [t["predictions"][0]["score"] for t in tasks] == [0.5, 0.9, 0.6]
     assert chosen(tasks[2]["predictions"][0]) == ["rock"]
-    file = tmp_path / "export.json"
-    file.write_text(json.dumps(PROJECT))
-    assert written(tmp_path, file, PROBA) == tasks
 
 
 @pytest.mark.parametrize("ids", [[8, 7], ["8", "7"], np.array([8, 7]), pd.Series([8, 7])])
@@ -307,10 +256,9 @@ def test_ids_alone_give_predictions_for_tasks_that_exist(tmp_path, ids):
 
 
 def test_columns_may_be_the_labels_and_rows_in_order(tmp_path):
-    proba = pd.DataFrame([[0.2, 0.8], [0.7, 0.3]], columns=[0, 1])
-    assert [chosen(p) for p in written(tmp_path, [1, 2], proba)] == [["1"], ["0"]]
-    proba = pl.DataFrame({"id": [7.0, 8.0], "p_a": [0.2, 0.7], "p_b": [0.8, 0.3]})
-    assert [chosen(p) for p in written(tmp_path, [8, 7], proba)] == [["a"], ["b"]]
+    for kind in (pd.DataFrame, pl.DataFrame):
+        proba = kind({"0": [0.2, 0.7], "1": [0.8, 0.3]})
+        assert [chosen(p) for p in written(tmp_path, [1, 2], proba)] == [["1"], ["0"]]
 
 
 @pytest.mark.parametrize(
@@ -319,15 +267,13 @@ def test_columns_may_be_the_labels_and_rows_in_order(tmp_path):
         (5, PROBA, {}, "tasks must be a file, a list of tasks or ids, got int"),
         ([1.5], PROBA, {}, '"id" must be an integer or text'),
         ([7, "7"], PROBA, {}, "several tasks have the id '7'"),
-        ([7, 1], PROBA, {}, "has 0 rows for task '1' \\(1 of 2"),
-        ([7], pd.concat([PROBA, PROBA]), {}, "one row per task, and has 2 rows for task '7'"),
+        ([7, 1], PROBA, {}, "one row per task.* none or several in column 'id': '1'"),
+        ([7], pd.concat([PROBA, PROBA]), {}, "one row per task.* none or several .*: '7'"),
         ([7, 8], PROBA.drop(columns="id"), {}, "2 tasks and 3 rows of proba"),
-        ([7], PROBA[["id"]], {}, "must have columns of probabilities.* it has columns 'id'"),
         ([7], PROBA[["id", "label"]], {}, "must have columns of probabilities, numbers"),
         ([7], PROBA.assign(p_pop=-0.5), {}, "probabilities of task 7"),
-        ([7], PROBA.drop(columns="p_pop"), {}, "probabilities of task 7"),
         ([7], [[0.5, 0.5]], {}, "proba must be a data frame"),
-        ([7], PROBA, {"from_name": ""}, "from_name must not be empty"),
+        ([7], PROBA, {"from_name": ""}, "from_name must be text that is not empty"),
         ([7], PROBA, {"to_name": None}, "to_name must be text"),
         ([task(7, {"x": float("nan")})], PROBA, {}, "something that JSON cannot"),
     ],

@@ -72,56 +72,24 @@ def test_names_of_columns(polyfid, crowd):
     assert "task=" in polyfid(f"check {args}", code=1).stderr
 
 
-def test_seeded_draws(polyfid, crowd):
-    call = f"convert {TABLES} --answers long.csv -o - --seed"
-    draws = [polyfid(call, seed).stdout for seed in (0, 0, 1)]
-    assert draws[0] == draws[1] != draws[2]
-
-
-ITEMS, ANSWERS = "--items items.csv", "--answers long.csv"
-
-
-@pytest.mark.parametrize(
-    ("call", "table", "words"),
-    [
-        (f"--items bad.csv {ANSWERS}", "song\n1", ["items (bad.csv) has no column 'id'", "(--id)"]),
-        (
-            f"--items bad.csv {ANSWERS}",
-            "id,heat\n4,1\n5,1\n4,2",
-            ["items (bad.csv), column 'id': '4' occur", "again in row 4;"],
-        ),
-        (
-            f"{ITEMS} --answers bad.csv",
-            "task,worker,label\n1,ann,hot\n999,ann,hot",
-            ["answers (bad.csv) has 1 of 2 tasks that are no items: '999'", "row 3."],
-        ),
+def test_errors_name_file_row_and_option(polyfid, crowd, folder):
+    for role, table, words in [
+        ("items", "song\n1", "items (bad.csv): there is no column 'id'"),
         # A row without an answer is left out, and does not move the count of those after it.
         (
-            f"{ITEMS} --answers bad.csv",
+            "answers",
             "task,worker,label\n1,ann,hot\n2,ann,\n\n,ann,hot\n",
-            ["answers (bad.csv), column 'task': no value in row 5, 1 in all"],
+            "answers (bad.csv), row 5, column 'task': the cell is empty (1 in all)",
         ),
-        (
-            f"{TABLES} --answers bad.csv --form wide",
-            "task,ann\n1,hot\n,cold\n,\n",
-            ["answers (bad.csv), column 'task': no value in row 3, 1 in all"],
-        ),
-        (
-            f"{ITEMS} {ANSWERS} --gold bad.csv",
-            "task,label\n1,hot\n2,\n",
-            ["gold (bad.csv), column 'label': no value in row 3"],
-        ),
-    ],
-)
-def test_errors_name_file_row_and_option(polyfid, crowd, folder, call, table, words):
-    (folder / "bad.csv").write_text(table)
-    said = polyfid(f"check {call}", code=1).stderr
-    assert all(word in said for word in words), said
+    ]:
+        (folder / "bad.csv").write_text(table)
+        files = {"items": "items.csv", "answers": "long.csv", role: "bad.csv"}
+        call = " ".join(f"--{name} {file}" for name, file in files.items())
+        assert words in polyfid(f"check {call}", code=1).stderr
 
 
-@pytest.mark.parametrize("verb", ["check", "fit"])
-def test_without_crowd_kit_the_extra_is_named(polyfid, crowd, no_crowd_kit, verb):
-    call = f"{verb} {TABLES} --answers long.csv --aggregate dawid-skene"
+def test_without_crowd_kit_the_extra_is_named(polyfid, crowd, no_crowd_kit):
+    call = f"check {TABLES} --answers long.csv --aggregate dawid-skene"
     assert "polyfid[crowd]" in polyfid(call, code=2).stderr
 
 
@@ -131,10 +99,8 @@ def export(folder):
         entry = {"type": "choices", "from_name": "genre", "to_name": "song"}
         return {"completed_by": who, "result": [{**entry, "value": {"choices": [label]}}]}
 
-    rng = np.random.RandomState(0)
     tasks = []
-    for i in range(N):
-        x = float(rng.uniform(-1, 1))
+    for i, x in enumerate(np.random.RandomState(0).uniform(-1, 1, N).tolist()):
         right, other = ("pop", "rock") if x > 0 else ("rock", "pop")
         said = [choice(1, other if i % 5 == 0 else right), choice(2, right)]
         said += [choice(3, right)] * (i % 2)
@@ -148,9 +114,7 @@ def test_an_export_comes_in(polyfid, export):
     assert rows_of(found) == {"crowd": N, "gold": N // 2}
     assert found["classes"] == ["pop", "rock"]
     assert polyfid.json("check export.json --from-name genre")["levels"] == ["crowd"]
-    said = polyfid("check export.json --trusted 9", code=1).stderr
-    assert "export.json: trusted: nobody called '9'" in said
-    assert "mood" in polyfid("check export.json --from-name mood", code=1).stderr
+    assert "nobody called '9'" in polyfid("check export.json --trusted 9", code=1).stderr
 
 
 def test_there_and_back(polyfid, export, folder):
@@ -161,12 +125,6 @@ def test_there_and_back(polyfid, export, folder):
     assert pd.read_csv("out.csv")["id"].tolist() == [t["id"] for t in export]
     polyfid("convert export.json --to table -o tasks.csv")
     assert pd.read_csv("tasks.csv").columns.tolist() == ["id", "tempo"]
-    polyfid("predict model.polyfid tasks.csv -o same.csv")
-    pd.testing.assert_frame_equal(pd.read_csv("same.csv"), pd.read_csv("out.csv"), rtol=1e-10)
-    polyfid(f"convert out.csv {TAGS} -o ids.json")
-    alone = json.loads((folder / "ids.json").read_text())
-    assert [p["task"] for p in alone] == [t["id"] for t in export]
-    assert all(0.5 <= p["score"] <= 1 for p in alone)
     made = polyfid.json(f"convert out.csv {TAGS} --tasks export.json -o tasks.json")
     assert made["written"] == ["tasks.json"]
     whole = json.loads((folder / "tasks.json").read_text())
@@ -179,8 +137,7 @@ def test_one_row_per_task_goes_to_label_studio(polyfid, folder):
     said = polyfid(f"convert p.csv {TAGS} -o p.json", code=1).stderr
     assert "p.csv, row 4, column 'id': task 1 has an earlier row too" in said
     said = polyfid(f"convert p.csv {TAGS} --id nr -o p.json", code=1).stderr
-    assert "p.csv" in said
-    assert "'nr'" in said
+    assert "p.csv: there is no column 'nr' with ids of tasks" in said
     assert not (folder / "p.json").exists()
 
 
@@ -188,4 +145,4 @@ def test_other_json_is_no_table(polyfid, folder):
     (folder / "t.json").write_text("{}")
     said = polyfid("check --level a=t.json --level b=expert.csv", code=1).stderr
     assert "t.json: JSON is no table" in said
-    assert "t.json: " in polyfid("predict model.polyfid t.json", code=1).stderr
+    assert "t.json must be a list" in polyfid("predict model.polyfid t.json", code=1).stderr

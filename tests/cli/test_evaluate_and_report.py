@@ -5,7 +5,6 @@ import sys
 
 import numpy as np
 import pandas as pd
-import pytest
 
 from polyfid import datasets as built_in
 from polyfid.cli.models import make_classifier, n_jobs
@@ -33,22 +32,14 @@ def test_a_category_of_held_out_rows_is_unknown_to_the_models(polyfid, folder):
     assert note.startswith("all methods, 1 of 3 folds: column 'colour'")
 
 
-def test_report_of_tables(polyfid, folder):
-    pytest.importorskip("jinja2")
-    pytest.importorskip("matplotlib")
-    call = f"report tidy.csv {FAST} --folds 2 -o tables.html --title"
-    result = polyfid(call, "Mine & yours")
-    assert result.stdout.startswith("The cheaper labels")
-    assert "Written: tables.html, tables.html.toml" in result.stdout
-    assert "Mine &amp; yours" in (folder / "tables.html").read_text(encoding="utf-8")
-
-
 def test_a_model_gives_the_report_of_its_tables(polyfid, folder, not_drawn):
     of_model = polyfid.json("report model.polyfid --jobs 1 --folds 2")
-    of_tables = polyfid.json(f"report tidy.csv {FAST} --folds 2")
-    assert of_model == of_tables
-    assert of_model["evaluation"]["n_trusted"] == 20
-    assert [asked["seed"] for asked in not_drawn] == [0, 0]
+    said = polyfid(f"report tidy.csv {FAST} --folds 2 --title", "Mine & yours").stdout
+    assert said.startswith("The cheaper labels")
+    assert "Written: report.html, report.html.toml" in said
+    first, second = (asked["evaluation"].to_dict() for asked in not_drawn)
+    assert first == second == of_model["evaluation"]
+    assert [asked["title"] for asked in not_drawn] == [None, "Mine & yours"]
 
 
 def test_report_without_an_evaluation_says_why(polyfid, folder, not_drawn):
@@ -75,24 +66,19 @@ def test_demo_end_to_end(polyfid, folder, monkeypatch, not_drawn):
     monkeypatch.setattr("sys.argv", ["polyfid", *call])
     result = polyfid(*call)
     assert not_drawn[0]["command"] == shlex.join(["polyfid", *call])
-    there = {p.name for p in (folder / "my demo").iterdir()}
-    files = {"simulation.csv", "experiment.csv", "new.csv", "model.polyfid", "predictions.csv"}
-    assert files | {"report.html", "report.html.toml"} == there
     assert len(pd.read_csv("my demo/predictions.csv")) == len(made.truth)
     assert "polyfid predict 'my demo/model.polyfid'" in result.stdout
-    assert polyfid.json(*call)["roc_auc"] > 0.6
+    assert {"simulation.csv", "report.html.toml"} < {p.name for p in (folder / "my demo").iterdir()}
 
 
-@pytest.mark.parametrize(
-    ("options", "rows", "classes", "fits", "processes"),
-    [
-        ({}, 300, 2, 1, 1),
-        ({}, 300, 2, 20, -1),
-        ({}, 300, 10, 1, -1),
-        ({"kernel": "rbf"}, 3000, 2, 20, -1),
-        ({"jobs": 2}, 10, 2, 1, 2),
-    ],
-)
-def test_little_work_is_done_by_one_process(options, rows, classes, fits, processes):
-    fitting = Fitting(**options)
-    assert n_jobs(fitting, make_classifier(fitting), np.arange(rows) % classes, fits) == processes
+def test_little_work_is_done_by_one_process():
+    for classes, fits, jobs, processes in [
+        (2, 1, None, 1),
+        (2, 20, None, -1),
+        (10, 1, None, -1),
+        (2, 1, 2, 2),
+    ]:
+        fitting = Fitting(jobs=jobs)
+        assert (
+            n_jobs(fitting, make_classifier(fitting), np.arange(300) % classes, fits) == processes
+        )

@@ -42,14 +42,7 @@ def test_columns_with_other_names(polyfid, folder):
     )
     held = polyfid.json("inspect model.polyfid")
     assert held["inputs"] == {"heat": "number", "kind": "category"}
-    assert held["levels"] == ["expert", "crowd"]
-    assert held["target"] == "verdict"
-
-
-def test_one_class_is_a_problem_with_the_data(polyfid, folder):
-    (folder / "one.csv").write_text("x,label,fidelity\n1,a,low\n2,a,top\n")
-    assert "two classes" in polyfid("fit one.csv -o one.polyfid", code=1).stderr
-    assert not (folder / "one.polyfid").exists()
+    assert (held["levels"], held["target"]) == (["expert", "crowd"], "verdict")
 
 
 def test_a_model_without_its_rows(polyfid, folder):
@@ -67,8 +60,7 @@ def test_columns_of_predictions(polyfid, folder):
     assert list(out) == ["id", "label", "p_bad", "p_good", "latent_mean", "latent_sd"]
     expected = library.load("model.polyfid").predict(pd.read_csv("new.csv"))
     np.testing.assert_allclose(out["p_good"], expected["p_good"], rtol=1e-14)
-    said = polyfid.json(f"{PREDICT} -o out.csv")
-    assert (said["rows"], said["out"]) == (12, "out.csv")
+    assert polyfid(f"{PREDICT} --id heat").stdout.startswith("heat,")
 
 
 def test_standard_input_standard_output_and_blocks(polyfid, folder):
@@ -82,12 +74,6 @@ def test_standard_input_standard_output_and_blocks(polyfid, folder):
     assert sorted(folder.iterdir()) == before
 
 
-def test_another_level_and_another_id(polyfid, folder):
-    assert polyfid(PREDICT).stdout != polyfid(f"{PREDICT} --fidelity crowd").stdout
-    assert polyfid(f"{PREDICT} --id heat").stdout.startswith("heat,")
-    assert "'name'" in polyfid(f"{PREDICT} --id name", code=1).stderr
-
-
 @pytest.mark.parametrize("name", ["new.csv", "new.parquet", "-"])
 def test_a_column_of_another_name_is_named_though_it_is_not_read(polyfid, folder, name):
     new = pd.read_csv("new.csv").rename(columns={"heat": "Heat", "flow": "feat"})
@@ -95,18 +81,14 @@ def test_a_column_of_another_name_is_named_though_it_is_not_read(polyfid, folder
     if name != "-":
         polyfid(f"convert - --to table -o {name}", input=text)
     said = polyfid(f"predict model.polyfid {name}", input=text, code=1).stderr
-    there = ", ".join(map(repr, new.columns))
     file = "standard input" if name == "-" else name
     assert f"{file}: there is no column 'heat', which the model was fitted to" in said
-    assert f"did you mean 'Heat'? the columns are {there}" in said
-    said = polyfid(f"predict model.polyfid {name} --id idd", input=text, code=1).stderr
-    assert f"did you mean 'id'? the columns are {there}" in said
+    assert "did you mean 'Heat'? the columns are 'feat', 'Heat', 'id'" in said
 
 
 def test_files_of_another_kind(polyfid, folder):
-    for call in ("check", "fit -o m.polyfid", "predict model.polyfid"):
-        said = polyfid(f"{call} model.polyfid", code=1).stderr
-        assert "model.polyfid: this is a model that polyfid saved, not a table" in said
+    said = polyfid("check model.polyfid", code=1).stderr
+    assert "model.polyfid: this is a model that polyfid saved, not a table" in said
     for call in ("predict tidy.csv new.csv", "inspect tidy.csv"):
         assert "not a polyfid model" in polyfid(call, code=1).stderr
     x = np.linspace(-1, 1, 12)[:, None]
@@ -120,7 +102,4 @@ def test_inspect_shows_what_is_in_a_model(polyfid, folder):
     said = polyfid("inspect model.polyfid").stdout
     assert re.search(r"^levels: crowd, expert$", said, re.MULTILINE)
     assert re.search(r"^  crowd:\n    bad: \d+", said, re.MULTILINE)
-    assert polyfid("inspect model.polyfid -q").stdout == ""
-    held = polyfid.json("inspect model.polyfid")
-    assert held["schema"] == 2
-    assert held["features"] == ["heat", "flow"]
+    assert polyfid.json("inspect model.polyfid")["schema"] == 2

@@ -27,12 +27,17 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
     if path is None or context.resilient_parsing:
         return path
     try:
-        with path.open("rb") as file:
-            given = _options_of_verb(context, tomllib.load(file))
+        content = tomllib.loads(path.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise typer.BadParameter(f"{path} is not TOML: {error}") from None
+    verb = context.info_name or ""
+    verbs = set() if context.parent is None else {*context.parent.command.commands}  # type: ignore[attr-defined]
+    # Options outside of tables are for all verbs; those in the verb's own table override them.
+    tables = {k: v for k, v in content.items() if k in verbs and isinstance(v, Mapping)}
+    shared = {k: v for k, v in content.items() if k not in tables}
+    given = {k.replace("-", "_"): v for k, v in {**shared, **tables.get(verb, {})}.items()}
     options = {p.name: p for p in context.command.params if p.name not in {"config", "help", None}}
-    if given.get("command", context.info_name) != context.info_name:
+    if given.get("command", verb) != verb:
         # Tables and settings of another command are of use, its output is not.
         given = {k: v for k, v in given.items() if k in options and k != "out"}
     unknown = sorted({*given} - {*options} - ABOUT)
@@ -40,7 +45,7 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
         names = sorted(map(str, options))
         near = difflib.get_close_matches(unknown[0], names, n=1)
         raise typer.BadParameter(
-            f"{path} has {', '.join(unknown)}, which polyfid {context.info_name} does not have; "
+            f"{path} has {', '.join(unknown)}, which polyfid {verb} does not have; "
             + (f"did you mean {near[0]}? " if near else "")
             + f"Its options are {', '.join(names)}"
         )
@@ -49,15 +54,6 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
         for name in {*given} - ABOUT
     }
     return path
-
-
-def _options_of_verb(context: typer.Context, given: dict[str, Any]) -> dict[str, Any]:
-    """The options outside of tables, which are for all verbs, and those in the verb's own table."""
-    verbs = set() if context.parent is None else {*context.parent.command.commands}  # type: ignore[attr-defined]
-    own = given.get(context.info_name or "", {})
-    shared = {k: v for k, v in given.items() if not (k in verbs and isinstance(v, Mapping))}
-    every = {**shared, **own} if isinstance(own, Mapping) else shared
-    return {name.replace("-", "_"): value for name, value in every.items()}
 
 
 def _as_given(name: str, value: Any, several: bool) -> Any:
@@ -89,19 +85,18 @@ def write_config(context: typer.Context, out: Path) -> Path | None:
     if not out.is_file():  # there is no place beside a device or a pipe
         return None
     path = out.with_name(out.name + ".toml")
-    lines = [
-        f"# polyfid {context.info_name} --config {path.name} does the same again, if it is run in "
-        "the same folder.",
-        f"command = {_toml(context.info_name)}",
-        f"version = {_toml(__version__)}",
-    ]
+    verb = context.info_name
+    comment = f"# polyfid {verb} --config {path.name} does the same again in the same folder."
     # In the order of the command, not in that of the call.
-    values = {p.name: context.params.get(p.name) for p in context.command.params if p.name}
-    for name, value in values.items():
-        if name not in NOT_WRITTEN and value is not None and value not in ([], ()):
-            lines.append(f"{name} = {_toml(value)}")
+    options = {p.name: context.params.get(p.name) for p in context.command.params if p.name}
+    values = {"command": verb, "version": __version__, **options}
+    lines = [
+        f"{name} = {_toml(value)}\n"
+        for name, value in values.items()
+        if name not in NOT_WRITTEN and value is not None and value not in ([], ())
+    ]
     with replacing(path) as file:
-        file.write("\n".join([*lines, ""]).encode("utf-8", "backslashreplace"))
+        file.write("".join([f"{comment}\n", *lines]).encode("utf-8", "backslashreplace"))
     return path
 
 

@@ -3,6 +3,8 @@
 Exit codes: 0 done; 1 a problem with the data; 2 a problem with the call; 130 interrupted.
 """
 
+# ruff: noqa: RUF009  (the calls in the dataclass make fields)
+
 from __future__ import annotations
 
 import functools
@@ -15,13 +17,14 @@ import textwrap
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from polyfid.cli.config import write_config
-from polyfid.cli.options import Output
+from polyfid.cli.config import read_config, write_config
+from polyfid.cli.options import running
 from polyfid.text import visible
 
 if TYPE_CHECKING:
@@ -30,12 +33,11 @@ if TYPE_CHECKING:
 DATA, CALL, INTERRUPTED = 1, 2, 130
 #: Columns of text where there is no terminal, and upper bound where there is one.
 WIDTH, MAX_WIDTH = 80, 100
-#: The optional modules that each extra of polyfid installs.
+#: The optional modules that the extras of polyfid install.
 EXTRAS = {
-    "cli": {"pandas", "pyarrow"},
-    "report": {"matplotlib", "jinja2"},
-    "crowd": {"crowdkit"},
-    "dask": {"dask", "distributed"},
+    **dict.fromkeys(("pandas", "pyarrow"), "cli"),
+    **dict.fromkeys(("matplotlib", "jinja2"), "report"),
+    **dict.fromkeys(("dask", "distributed"), "dask"),
 }
 #: The stages of a fit in words; all others are "Fitting".
 STAGES = {"reading": "Reading", "encoding": "Writing numbers", "tuning": "Tuning on a sample"}
@@ -69,17 +71,26 @@ class ProgressBar:
             yield frame
 
 
+@dataclass(frozen=True)
 class Console:
-    """Prints as ``--json`` and ``--quiet`` ask; beside a table on standard output, to stderr."""
+    """Prints as its options ask."""
 
-    def __init__(self, output: Output, out: str = "") -> None:
-        self._json, self._silent = output.json, output.json or output.quiet
-        self._stderr = out == "-"
+    json: bool = running("Print the result as JSON, and nothing else.", "--json", default=False)
+    quiet: bool = running("Print errors only.", "--quiet", "-q", default=False)
+    config: Path | None = running(
+        "File with options under their long names; the command line overrides them. "
+        r"A table \[fit], \[report] … holds options of one verb.",
+        exists=True,
+        dir_okay=False,
+        is_eager=True,
+        callback=read_config,
+        metavar="FILE.toml",
+    )
 
-    def say(self, text: str) -> None:
+    def say(self, text: str, err: bool = False) -> None:
         """Print lines for people."""
-        if not self._silent:
-            _print(text, err=self._stderr)
+        if not (self.json or self.quiet):
+            _print(text, err=err)
 
     def wrap(self, text: str) -> None:
         """Print a long sentence for people, in lines as wide as the terminal."""
@@ -87,7 +98,7 @@ class Console:
 
     def result(self, values: Mapping[str, Any]) -> None:
         """Print the result as JSON, if asked for."""
-        if self._json:
+        if self.json:
             from polyfid.values import to_json
 
             _print(json.dumps(to_json(values), indent=2))
@@ -95,21 +106,20 @@ class Console:
     def written(self, context: typer.Context, *files: str, **result: Any) -> None:
         """Write the options beside the first file, and print the names of files and the result."""
         config = None if files[0] == "-" else write_config(context, Path(files[0]))
-        self.say(f"Written: {', '.join(map(str, filter(None, [*files, config])))}")
+        names = ", ".join(map(str, filter(None, [*files, config])))
+        self.say(f"Written: {names}", err=files[0] == "-")
         self.result({**result, "config": None if config is None else str(config)})
 
     @contextmanager
     def progress(self, stage: str) -> Iterator[ProgressBar]:
         """A progress bar on a terminal; elsewhere nothing is shown."""
-        if self._silent or not sys.stderr.isatty():
-            yield ProgressBar(lambda **fields: None)
-            return
         from rich import console, progress
 
         bars, clock = progress.BarColumn(), progress.TimeElapsedColumn()
         columns = ("{task.description}", bars, "{task.fields[count]}", clock)
         screen = console.Console(stderr=True)
-        with progress.Progress(*columns, console=screen, transient=True) as bar:
+        off = self.json or self.quiet or not sys.stderr.isatty()
+        with progress.Progress(*columns, console=screen, transient=True, disable=off) as bar:
             task = bar.add_task(stage, total=None, count="")
             yield ProgressBar(functools.partial(bar.update, task))
 
@@ -123,8 +133,7 @@ class Console:
         own = (w for w in caught if not issubclass(w.category, DeprecationWarning))
         messages += dict.fromkeys(str(w.message) for w in own)
         for message in messages:
-            if not self._silent:
-                _print(f"Note: {message}", err=True)
+            self.say(f"Note: {message}", err=True)
 
 
 def width() -> int:
@@ -151,6 +160,9 @@ def problems_of(error: BaseException) -> Sequence[str]:
     """The problems that an error reports, one line each."""
     if isinstance(error, OSError) and error.filename is not None:
         return [f"{error.filename}: {error.strerror or error}"]
+    extra = EXTRAS.get((getattr(error, "name", None) or "").partition(".")[0])
+    if isinstance(error, ImportError) and extra is not None:
+        return [f'this needs {error.name}; install it with: pip install "polyfid[{extra}]"']
     problems: Sequence[str] = getattr(error, "problems", ())
     return problems or [str(error) or type(error).__name__]
 
@@ -165,30 +177,16 @@ def exit_codes() -> Iterator[None]:
         complain("stopped; no file is left half written")
         raise typer.Exit(INTERRUPTED) from None
     except BrokenPipeError:  # whoever reads the output has closed it, as head does
-        _drop_output()
+        with suppress(OSError, ValueError):  # or the interpreter complains of what is not written
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(0) from None
-    except ImportError as error:
-        complain(_what_to_install(error))
-        raise typer.Exit(CALL) from None
-    except (ValueError, OSError, MemoryError) as error:
+    except (ImportError, ValueError, OSError, MemoryError) as error:
         complain(*problems_of(error))
-        call = FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError
+        call = (
+            ImportError,
+            FileNotFoundError,
+            IsADirectoryError,
+            NotADirectoryError,
+            PermissionError,
+        )
         raise typer.Exit(CALL if isinstance(error, call) else DATA) from None
-
-
-def _what_to_install(error: ImportError) -> str:
-    """The advice for a missing optional module; other errors of imports are raised again."""
-    if error.name is None:
-        return str(error)
-    for extra, modules in EXTRAS.items():
-        if error.name.partition(".")[0] in modules:
-            return f'this needs {error.name}; install it with: pip install "polyfid[{extra}]"'
-    raise error
-
-
-def _drop_output() -> None:
-    """Send unflushed output to the null device; otherwise the interpreter complains at its end."""
-    with suppress(OSError, ValueError):
-        null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, sys.stdout.fileno())
-        os.close(null)

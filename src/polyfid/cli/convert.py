@@ -10,15 +10,14 @@ import typer
 
 from polyfid.cli.config import join
 from polyfid.cli.console import DATA, Console, complain, problems_of, width
-from polyfid.cli.options import Output, Seed, Sources, out_option
+from polyfid.cli.options import Seed, Sources, out_option
 from polyfid.cli.sources import ENDINGS, check_out, inputs_of, read_sources, rows_of
 
 
-def check(sources: Sources, output: Output, seed: Seed = 0) -> None:
+def check(sources: Sources, console: Console, seed: Seed = 0) -> None:
     """Read tables and report what they hold and what is wrong; nothing is fitted."""
     from polyfid.tables import diagnose
 
-    console = Console(output)
     try:
         with console.warnings() as notes:
             table = read_sources(sources, seed)
@@ -31,7 +30,7 @@ def check(sources: Sources, output: Output, seed: Seed = 0) -> None:
     console.result({**findings.to_dict(), "warnings": notes})
     console.say(findings.describe(width()))
     if findings.problems:
-        if output.quiet:
+        if console.quiet:
             complain(*findings.problems)
         raise typer.Exit(DATA)
 
@@ -39,7 +38,7 @@ def check(sources: Sources, output: Output, seed: Seed = 0) -> None:
 def convert(
     context: typer.Context,
     sources: Sources,
-    output: Output,
+    console: Console,
     out: Annotated[
         str,
         out_option(
@@ -49,10 +48,9 @@ def convert(
     to: Annotated[
         Literal["tidy", "levels", "table", "labelstudio"],
         typer.Option(
-            help="tidy: one table of all labelled rows. levels: one file per level, "
-            "FILE-NAME.csv. table: the same table in another format; for an export of Label "
-            "Studio, its tasks. labelstudio: predictions to import there, from a table that "
-            "polyfid predict wrote."
+            help="tidy: all labelled rows. levels: one file per level, FILE-NAME.csv. table: the "
+            "same in another format; for an export of Label Studio, its tasks. labelstudio: "
+            "predictions to import there, from a table that polyfid predict wrote."
         ),
     ] = "tidy",
     seed: Seed = 0,
@@ -60,8 +58,8 @@ def convert(
         str | None,
         typer.Option(
             metavar="EXPORT.json",
-            help="Label Studio: write these tasks with their predictions, to import as new tasks. "
-            "Without it predictions only, for tasks that are in a project already.",
+            help="Label Studio: write these tasks too, to import as new ones. Without it "
+            "predictions only, for tasks that are in a project already.",
         ),
     ] = None,
     to_name: Annotated[
@@ -71,10 +69,9 @@ def convert(
     """Convert tables, for instance crowd tables to a tidy table, or CSV to Parquet."""
     from polyfid.tables import iter_blocks, write_table
 
-    console = Console(output, out)
     inputs = [*inputs_of(sources), *([] if tasks is None else [tasks])]
     endings = (".json",) if to == "labelstudio" else ENDINGS
-    check_out(out, inputs, endings, output if to in {"tidy", "table"} else None)
+    check_out(out, inputs, endings, console if to in {"tidy", "table"} else None)
     written, files = [out], sources.files or []
     if to in {"tidy", "levels"}:
         written = _to_rows(sources, seed, out, to == "levels", console)
@@ -92,8 +89,8 @@ def _to_label_studio(
 ) -> None:
     """Write predictions to import in Label Studio."""
     from polyfid.labelstudio import write_predictions
-    from polyfid.tables import TableError, read_table
-    from polyfid.tables.places import error_at
+    from polyfid.tables import read_table
+    from polyfid.tables.places import error_at, no_column
 
     name = sources.id or "id"
     if sources.from_name is None or to_name is None:
@@ -103,9 +100,7 @@ def _to_label_studio(
         )
     frame = read_table(file, **sources.csv)
     if name not in frame:
-        raise TableError(
-            f"there is no column {name!r} with ids of tasks; name it by --id", path=file
-        )
+        raise no_column(name, frame.columns, file, " with ids of tasks", "name it by --id")
     repeated = frame[name].duplicated().to_numpy()
     if repeated.any():
         row = int(repeated.argmax())
@@ -126,7 +121,8 @@ def _to_rows(sources: Sources, seed: int, out: str, per_level: bool, console: Co
     if not per_level:
         write_table(frame, out)
         if levels != sorted(levels):
-            console.say(f"To read it with the same order of trust, add --levels '{join(levels)}'")
+            order = f"To read it with the same order of trust, add --levels '{join(levels)}'"
+            console.say(order, err=out == "-")
         return [out]
     stem, dot, ending = Path(out).name.partition(".")
     files: list[str] = []

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from polyfid.cli.console import Console, complain
-from polyfid.cli.options import Blocks, Fitting, ManyRows, Output, Sources, TextFormat, out_option
+from polyfid.cli.options import Blocks, Fitting, ManyRows, Sources, TextFormat, out_option
 from polyfid.cli.sources import (
     ENDINGS,
     check_out,
@@ -39,7 +39,7 @@ def fit(
     sources: Sources,
     fitting: Fitting,
     many: ManyRows,
-    output: Output,
+    console: Console,
     out: Annotated[str, out_option("The model file to write.")] = "model.polyfid",
     no_rows: Annotated[
         bool,
@@ -54,7 +54,6 @@ def fit(
 
     A model that was fitted in blocks has no training table: its report needs the tables.
     """
-    console = Console(output)
     check_out(out, inputs_of(sources))
     try:
         with console.warnings() as notes:
@@ -164,7 +163,7 @@ def predict(
             help="New rows: CSV (also .gz), Parquet, a JSON export of Label Studio, or -.",
         ),
     ],
-    output: Output,
+    console: Console,
     text: TextFormat,
     many: Blocks,
     out: Annotated[str, out_option("The table of predictions to write, or -.")] = "-",
@@ -175,8 +174,7 @@ def predict(
         ),
     ] = None,
     id: Annotated[
-        str | None,
-        typer.Option("--id", help="Column with names of the rows.", show_default="as in the fit"),
+        str | None, typer.Option("--id", help="Column of names.", show_default="as in the fit")
     ] = None,
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Number of threads.", show_default="all cores")
@@ -185,8 +183,7 @@ def predict(
     """Predict the labels of new rows, block by block: the file may be larger than memory."""
     from polyfid.tables import write_table
 
-    console = Console(output, out)
-    check_out(out, [model, new], ENDINGS, output)
+    check_out(out, [model, new], ENDINGS, console)
     csv = text.csv
     loaded = load_table_model(model)
     levels = [str(level) for level in loaded.classifier.levels_]
@@ -206,12 +203,11 @@ def predict(
 
 
 def inspect(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A model file.")], output: Output
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A model file.")], console: Console
 ) -> None:
     """Show what a model file holds. Only its header is read, and no code in it is run."""
     from polyfid.model_files import inspect as read_header
 
-    console = Console(output)
     header = read_header(model)
     console.result(header)
     arrays = header.get("arrays", [])

@@ -7,12 +7,11 @@ from __future__ import annotations
 import codecs
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
-from polyfid.cli.config import read_config, split
+from polyfid.cli.config import split
 
 Text = str | None
 
@@ -27,7 +26,7 @@ def _option(
 
 _tables, _crowd = partial(_option, "Tables"), partial(_option, "Crowd tables and Label Studio")
 _model, _many = partial(_option, "Model"), partial(_option, "Many rows")
-_running = partial(_option, "Running")
+running = partial(_option, "Running")
 
 
 def out_option(help: str) -> Any:
@@ -61,9 +60,7 @@ class Tables:
     target: Text = _tables("Column of the labels.", shown="label")
     fidelity: Text = _tables("Column of the levels of trust.", shown="fidelity")
     id: Text = _tables("Column with names of the rows.", shown="id, if present")
-    weight: Text = _tables(
-        "Column of weights; a row of weight 2 counts twice.", shown="weight, if present"
-    )
+    weight: Text = _tables("Column of weights; 2 counts twice.", shown="weight, if present")
     levels: Text = _tables(
         "Names of the levels, least trusted first. Quote a name that has a comma.",
         shown="the order of --level, or sorted",
@@ -71,9 +68,7 @@ class Tables:
     )
     features: Text = _tables("Columns to learn from.", shown="all other columns", metavar="A,B,…")
     categorical: Text = _tables(
-        "Columns that are categories although they hold numbers.",
-        shown="columns of text only",
-        metavar="A,B,…",
+        "Columns of numbers that are categories.", shown="columns of text only", metavar="A,B,…"
     )
     missing: Literal["error", "median", "indicator"] = _tables(
         "Missing values. error: refuse them. median: replace them. indicator: also mark them.",
@@ -116,8 +111,7 @@ class Sources(TextFormat, Tables):
 
     items: Text = _crowd("Table of items with their features.", metavar="FILE")
     answers: Text = _crowd(
-        "Table of answers: long (columns task, worker, label) or wide (one column per worker).",
-        metavar="FILE",
+        "Table of answers: columns task, worker, label, or one column per worker.", metavar="FILE"
     )
     gold: Text = _crowd("Table of trusted labels (columns task, label).", metavar="FILE")
     crowd: Literal["answer", "majority", "skill"] | None = _crowd(
@@ -136,12 +130,9 @@ class Sources(TextFormat, Tables):
     worker: Text = _crowd("Column of answers that names the annotator.", shown="worker")
     form: Literal["long", "wide"] | None = _crowd("Form of the answers.", shown="detected")
     trusted: Text = _crowd(
-        "Label Studio: annotators, by id or e-mail, whose labels are trusted like ground truth.",
-        metavar="A,B,…",
+        "Label Studio: trusted annotators, by id or e-mail address.", metavar="A,B,…"
     )
-    from_name: Text = _crowd(
-        "Label Studio: name of the Choices tag.", shown="the only one in FILES"
-    )
+    from_name: Text = _crowd("Label Studio: name of the Choices tag.", shown="the only one")
 
 
 @dataclass(frozen=True)
@@ -154,10 +145,8 @@ class Fitting:
     inference: Literal["auto", "laplace", "ep", "variational"] = _model(
         "laplace is fastest; ep and variational give better probabilities.", default="auto"
     )
-    seed: int = _running("Seed of all random numbers.", default=0, min=0, max=2**32 - 1)
-    jobs: int | None = _running(
-        "Number of processes.", shown="all cores; 1 for small tables", min=1
-    )
+    seed: int = running("Seed of all random numbers.", default=0, min=0, max=2**32 - 1)
+    jobs: int | None = running("Number of processes.", shown="all cores; 1 for small tables", min=1)
 
 
 @dataclass(frozen=True)
@@ -173,14 +162,10 @@ class ManyRows(Blocks):
     """How a model is fitted to many rows."""
 
     in_blocks: bool | None = _many(
-        "Read the tables in blocks, or all at once.",
-        "--in-blocks/--in-memory",
-        shown="by their size",
+        "Read tables in blocks, or at once.", "--in-blocks/--in-memory", shown="by their size"
     )
     spool: Text = _many(
-        "Folder for the rows as numbers during a fit in blocks.",
-        shown="the folder for temporary files",
-        metavar="FOLDER",
+        "Folder for rows during a fit in blocks.", shown="that of temporary files", metavar="FOLDER"
     )
     checkpoint: Text = _many(
         "Save the state after every pass of a fit in blocks; the same command resumes from it. "
@@ -188,15 +173,12 @@ class ManyRows(Blocks):
         metavar="FILE",
     )
     inducing: Text = _many(
-        "Number of inducing points of each latent process: auto, none for exact inference, one "
-        "number for all, or one per process.",
+        "Inducing points: auto, none for exact inference, a number, or one per latent process.",
         shown="auto",
         metavar="N[,N…]",
     )
     refine: bool = _many(
-        "Optimise the positions of inducing points, or keep them at rows.",
-        "--refine/--no-refine",
-        default=True,
+        "Optimise inducing points, or keep them at rows.", "--refine/--no-refine", default=True
     )
     tuning: Text = _many(
         "Number of rows to tune hyper-parameters on, in all or per level: crowd=10000,expert=5000.",
@@ -235,20 +217,3 @@ class ManyRows(Blocks):
             f"must be an integer from 1, or LEVEL=N for some levels; got {self.tuning!r}",
             param_hint="--tuning",
         )
-
-
-@dataclass(frozen=True)
-class Output:
-    """What is printed, and the file that other options come from."""
-
-    json: bool = _running("Print the result as JSON, and nothing else.", "--json", default=False)
-    quiet: bool = _running("Print errors only.", "--quiet", "-q", default=False)
-    config: Path | None = _running(
-        "File with options under their long names; the command line overrides them. "
-        r"A table \[fit], \[report] … holds options of one verb.",
-        exists=True,
-        dir_okay=False,
-        is_eager=True,
-        callback=read_config,
-        metavar="FILE.toml",
-    )

@@ -13,7 +13,7 @@ import typer
 from polyfid.cli.config import write_config
 from polyfid.cli.console import Console
 from polyfid.cli.models import fit_table, make_classifier, n_jobs
-from polyfid.cli.options import Fitting, Output, Sources, out_option
+from polyfid.cli.options import Fitting, Sources, out_option
 from polyfid.cli.sources import check_out, inputs_of, load_table_model, read_sources
 
 if TYPE_CHECKING:
@@ -25,13 +25,12 @@ if TYPE_CHECKING:
 def evaluate(
     sources: Sources,
     fitting: Fitting,
-    output: Output,
+    console: Console,
     folds: Annotated[int, typer.Option(min=2, help="Number of folds of the trusted rows.")] = 5,
 ) -> None:
     """Cross-validate on the trusted rows, beside baselines, and say whether cheap labels help."""
     from polyfid.tables import TableEncoder
 
-    console = Console(output)
     with console.warnings() as notes:
         table = read_sources(sources, fitting.seed)
         encoder = TableEncoder(categorical=table.roles.categorical, missing=sources.missing)
@@ -78,7 +77,7 @@ def report(
     context: typer.Context,
     sources: Sources,
     fitting: Fitting,
-    output: Output,
+    console: Console,
     out: Annotated[str, out_option("The page to write.")] = "report.html",
     folds: Annotated[
         int, typer.Option(min=0, help="Number of folds of the evaluation; 0 leaves it out.")
@@ -91,7 +90,6 @@ def report(
     """
     from polyfid.report import write_report
 
-    console = Console(output)
     if folds == 1:
         raise typer.BadParameter("must be 0, or 2 or more", param_hint="--folds")
     check_out(out, inputs_of(sources))
@@ -153,7 +151,7 @@ def _model_and_table(
 def demo(
     context: typer.Context,
     fitting: Fitting,
-    output: Output,
+    console: Console,
     out: Annotated[
         Path, typer.Option("--out", "-o", file_okay=False, help="The folder to write to.")
     ] = Path("polyfid-demo"),
@@ -165,7 +163,6 @@ def demo(
     from polyfid.report import write_report
     from polyfid.tables import Roles, read_labelled, write_table
 
-    console = Console(output)
     console.wrap(
         f"Which seams of a welding process are sound? There are {N_EXPERIMENTS} experiments, and "
         f"{N_SIMULATIONS} simulations that are sometimes wrong."

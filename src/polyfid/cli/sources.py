@@ -6,14 +6,15 @@ import gzip
 import os
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from polyfid.cli.config import split
-from polyfid.cli.options import ManyRows, Output, Sources
+from polyfid.cli.console import Console
+from polyfid.cli.options import ManyRows, Sources
 
 if TYPE_CHECKING:
     from polyfid.tables import LabelledTable, Roles, TableModel
@@ -73,9 +74,10 @@ def _roles(given: Sources, **fixed: str) -> Roles:
     from polyfid.tables import Roles
 
     names = {name: getattr(given, name) for name in ("target", "fidelity", "id", "weight")}
-    lists = {name: getattr(given, name) for name in ("features", "categorical", "levels")}
-    chosen: dict[str, Any] = {k: v for k, v in names.items() if v is not None}
-    chosen |= {k: split(v) for k, v in lists.items() if v is not None}
+    for name in ("features", "categorical", "levels"):
+        text = getattr(given, name)
+        names[name] = None if text is None else split(text)
+    chosen = {name: value for name, value in names.items() if value is not None}
     try:
         return Roles(**{**chosen, **fixed})
     except ValueError as error:
@@ -139,8 +141,7 @@ def _read_crowd(given: Sources, seed: int) -> LabelledTable:
             raise typer.BadParameter("a JSON export of Label Studio must be the only file")
         (export,) = given.files
         trusted = None if given.trusted is None else split(given.trusted)
-        with naming(export):
-            items, answers, gold = read_export(export, from_name=given.from_name, trusted=trusted)
+        items, answers, gold = read_export(export, from_name=given.from_name, trusted=trusted)
     else:
         if given.items is None or given.answers is None:
             raise typer.BadParameter("--items and --answers go together; --gold is optional")
@@ -162,22 +163,8 @@ def rows_of(file: str) -> Any:
     from polyfid.labelstudio import read_items
     from polyfid.tables import RowPlaces
 
-    with naming(file):
-        frame = read_items(file)
+    frame = read_items(file)
     return RowPlaces.of_file(Path(file).name, len(frame)).attached_to(frame)
-
-
-@contextmanager
-def naming(file: str) -> Iterator[None]:
-    """Errors about an export begin with its name."""
-    from polyfid.labelstudio import LabelStudioError
-
-    try:
-        yield
-    except LabelStudioError as error:
-        if str(error).startswith(file):
-            raise
-        raise LabelStudioError(f"{file}: {error}") from None
 
 
 def load_table_model(path: str) -> TableModel:
@@ -241,27 +228,26 @@ def estimate_size(path: str, delimiter: str | None = None) -> tuple[int, int]:
     """Rows and columns of a file: exact for Parquet, an estimate for text, 0 for neither."""
     if not os.path.isfile(path):  # a pipe can be read only once; reading reports a missing file
         return 0, 0
-    try:
-        with open(path, "rb") as file:
-            magic = file.read(4)
-            if magic == b"PAR1":
-                import pyarrow.parquet as pq
+    # Reading a damaged file reports what is wrong with it.
+    with suppress(OSError, ValueError, EOFError, zlib.error), open(path, "rb") as file:
+        magic = file.read(4)
+        if magic == b"PAR1":
+            import pyarrow.parquet as pq
 
-                metadata = pq.read_metadata(path)
-                return metadata.num_rows, metadata.num_columns
-            file.seek(0)
-            zipped = magic.startswith(b"\x1f\x8b")
-            start = gzip.GzipFile(fileobj=file).read(SAMPLE) if zipped else file.read(SAMPLE)
-            share = 1.0 if len(start) < SAMPLE else file.tell() / os.path.getsize(path)
-    except (OSError, ValueError, EOFError, zlib.error):  # reading a damaged file reports it
-        return 0, 0
-    header = start.partition(b"\n")[0]
-    columns = 1 + max(header.count(mark.encode()) for mark in (delimiter or ",;\t|"))
-    return max(round(start.count(b"\n") / share) - 1, 0), columns
+            metadata = pq.read_metadata(path)
+            return metadata.num_rows, metadata.num_columns
+        file.seek(0)
+        zipped = magic.startswith(b"\x1f\x8b")
+        start = gzip.GzipFile(fileobj=file).read(SAMPLE) if zipped else file.read(SAMPLE)
+        share = 1.0 if len(start) < SAMPLE else file.tell() / os.path.getsize(path)
+        header = start.partition(b"\n")[0]
+        columns = 1 + max(header.count(mark.encode()) for mark in (delimiter or ",;\t|"))
+        return max(round(start.count(b"\n") / share) - 1, 0), columns
+    return 0, 0
 
 
 def check_out(
-    out: str, inputs: Iterable[str], endings: tuple[str, ...] = (), piped: Output | None = None
+    out: str, inputs: Iterable[str], endings: tuple[str, ...] = (), piped: Console | None = None
 ) -> None:
     """Refuse an output that cannot be written; tables with ``piped`` may go to standard output."""
     path = Path(out)

@@ -4,8 +4,8 @@
 each annotator is. Aggregation other than by majority needs crowd-kit.
 """
 
+from polyfid.crowd.answers import to_long
 from polyfid.crowd.consensus import workers
 from polyfid.crowd.join import to_rows
-from polyfid.crowd.long_form import to_long
 
 __all__ = ["to_long", "to_rows", "workers"]

@@ -1,20 +1,182 @@
-"""Answers and trusted labels, as positions in lists of tasks, annotators and classes."""
+"""Tables of answers: long or wide as they come, as positions in lists as they are used."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from polyfid.arrays import Array, Indices
-from polyfid.crowd.long_form import Form, SourceTable, long_form
-from polyfid.tables.column import read_ids, sorted_levels
+from polyfid.tables import RowPlaces, TableError, read_table
+from polyfid.tables.column import cell_texts, read_ids, sorted_levels
+from polyfid.tables.places import no_column
 from polyfid.text import name_few
+
+Form = Literal["long", "wide"]
+
+#: Arguments that name columns, and the options of the command line that set them.
+OPTIONS = {"item_id": "--id", "task": "--task", "worker": "--worker", "label": "--target"}
+#: What pandas calls values that may be labels, apart from text.
+NUMBER_TYPES = {"integer", "floating", "mixed-integer-float", "boolean"}
+
+
+def to_long(
+    answers: Any,
+    *,
+    form: Form | None = None,
+    task: str = "task",
+    worker: str = "worker",
+    label: str = "label",
+) -> pd.DataFrame:
+    """Bring answers into long form: one row per answer.
+
+    Parameters
+    ----------
+    answers : path, or pandas or polars DataFrame
+        Long, with columns for task, annotator and label, or wide: the ids of the tasks in the
+        first column and one column per annotator, where an empty cell is no answer. Files are read
+        by `polyfid.tables.read_table`.
+    form : {"long", "wide"}, optional
+        By default, a table that has columns named ``task``, ``worker`` and ``label`` is long, and
+        one that has neither ``worker`` nor ``label`` and whose first column never repeats is wide.
+    task, worker, label : str
+        Names of the columns, of a long table and of the result.
+
+    Returns
+    -------
+    DataFrame
+        Columns ``task``, ``worker``, ``label``, without missing answers, in the order of the table.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from polyfid.crowd import to_long
+    >>> to_long(pd.DataFrame({"song": [1, 2], "ann": ["rock", None], "bob": ["pop", "jazz"]}))
+       task worker label
+    0     1    ann  rock
+    1     1    bob   pop
+    2     2    bob  jazz
+    """
+    columns = {"task": task, "worker": worker, "label": label}
+    table = SourceTable.read(answers, "answers")
+    return long_form(table, form, columns).reset_index(drop=True)
+
+
+@dataclass(frozen=True)
+class SourceTable:
+    """A table with numbered rows, what messages call it, and where its rows are."""
+
+    title: str
+    frame: pd.DataFrame
+    places: RowPlaces
+
+    @classmethod
+    def read(cls, source: Any, argument: str) -> Self:
+        """Read a file, or a data frame of pandas or polars; there must be at least one row."""
+        try:
+            frame = read_table(source)
+        except (TypeError, TableError) as error:
+            raise type(error)(f"{argument}: {error}") from error
+        places, title = RowPlaces.of(frame), argument
+        if places.file is not None:
+            places, title = places.taken(frame.index), f"{argument} ({places.file})"
+        if frame.empty:
+            advice = " (leave gold out if there are no trusted labels)" * (argument == "gold")
+            raise TableError(f"there must be at least one row{advice}", path=title)
+        return cls(title, frame.reset_index(drop=True), places)
+
+    def error(self, problem: str, row: int | None = None, column: Any = None) -> TableError:
+        """The error of a row, counted from 0, or of the whole table."""
+        number = None if row is None else self.places.place(row)[1]
+        return TableError(problem, path=self.title, row=number, column=column)
+
+    def cells(self, columns: Mapping[str, str]) -> pd.DataFrame:
+        """The columns that arguments name, which must be there; ``columns`` has the names."""
+        for argument, column in columns.items():
+            if column not in self.frame:
+                advice = f"rename one, or say which it is by {argument}= ({OPTIONS[argument]})"
+                raise no_column(column, self.frame.columns, self.title, advice=advice)
+        return self.frame[list(columns.values())]
+
+    def refuse_gaps(self, values: pd.Series) -> None:
+        """Raise an error if there are empty cells among some cells of a column of the frame."""
+        gaps = values.index[pd.isna(cell_texts(values))]
+        if len(gaps):
+            problem = f"the cell is empty ({len(gaps)} in all); fill them in, or drop the rows"
+            raise self.error(problem, gaps[0], values.name)
+
+    def read_labels(self, values: pd.Series) -> NDArray[Any]:
+        """Cells of a column of labels, without empty ones; whole numbers become integers."""
+        cells = values.tolist()
+        kind = pd.api.types.infer_dtype(cells)
+        if kind == "string":
+            return np.array([cell.strip() for cell in cells], dtype=object)
+        if kind not in NUMBER_TYPES or not np.isfinite(cells).all():
+            types = " and ".join(sorted({type(cell).__name__ for cell in cells}))
+            problem = "labels must be text, finite numbers or truth values, and only one of these"
+            raise self.error(f"{problem}; they are {types}", column=values.name)
+        labels = np.array(cells)
+        whole = labels.dtype.kind == "f" and (labels == np.floor(labels)).all()
+        return labels.astype(np.int64) if whole else labels
+
+
+def long_form(table: SourceTable, form: Form | None, columns: Mapping[str, str]) -> pd.DataFrame:
+    """As `to_long`, but the index holds the position of each answer's row in the table."""
+    task, worker, label = columns.values()
+    if form not in (None, "long", "wide") or len({task, worker, label}) < 3:
+        raise ValueError(
+            'form must be "long", "wide" or None, and task, worker and label different columns; '
+            f"got {form!r} and {dict(columns)}"
+        )
+    is_wide = (form or _detect_form(table, columns)) == "wide"
+    cells = _from_wide(table, columns) if is_wide else table.cells(columns)
+    missing = pd.isna(cell_texts(cells[label]))
+    if missing.all():
+        raise table.error("there are no answers: no cell has a label")
+    if missing.any() and not is_wide:
+        warnings.warn(
+            f"{table.title}, column {label!r}: {missing.sum()} of {len(cells)} rows have no label "
+            "and are left out",
+            UserWarning,
+            stacklevel=3,
+        )
+    long = cells[~missing].infer_objects()
+    table.refuse_gaps(long[task].rename(table.frame.columns[0] if is_wide else task))
+    table.refuse_gaps(long[worker])
+    return long
+
+
+def _detect_form(table: SourceTable, columns: Mapping[str, str]) -> Form:
+    frame = table.frame
+    present = [name for name in columns.values() if name in frame]
+    if len(present) == len(columns):
+        return "long"
+    if present in ([], [columns["task"]]) and frame.shape[1] > 1 and frame.iloc[:, 0].is_unique:
+        return "wide"
+    raise table.error(
+        f"the table must be long, with columns {name_few(columns.values())} (or others, named by "
+        "task=, worker= and label=: --task, --worker and --target), or wide, with the task in a "
+        "first column that never repeats and one further column per annotator; the columns are "
+        f'{name_few(frame.columns)}. Rename them, or say form="long" or "wide" (--form)'
+    )
+
+
+def _from_wide(table: SourceTable, columns: Mapping[str, str]) -> pd.DataFrame:
+    """One row per cell, empty or not, in the order of the rows of the table."""
+    tasks, cells = table.frame.iloc[:, 0], table.frame.iloc[:, 1:]
+    task, worker, label = columns.values()
+    long = {
+        task: np.repeat(tasks.to_numpy(), cells.shape[1]),
+        worker: np.tile(cells.columns.to_numpy(dtype=object), len(cells)),
+        # As objects: a column of labels with gaps holds other types than one without.
+        label: cells.to_numpy(dtype=object).ravel(),
+    }
+    return pd.DataFrame(long, index=np.repeat(tasks.index, cells.shape[1]))
 
 
 @dataclass(frozen=True)
@@ -92,22 +254,19 @@ def _read_rows(
     ids = {name: read_ids(cells, columns[name]) for name in key}
     rows = pd.DataFrame(ids, index=cells.index)
     rows["label"] = source.read_labels(cells[columns["label"]])
-    unknown = () if items is None else sorted_levels(np.setdiff1d(rows["task"], items))
-    if items and unknown:
-        place = source.row(rows.index[rows["task"] == unknown[0]][0])
-        is_long = columns["task"] in source.frame
-        raise ValueError(
-            f"{source.title} has {len(unknown)} of {rows['task'].nunique()} tasks that are no "
-            f"items: {name_few(unknown)}; see column "
-            f"{columns['task'] if is_long else source.frame.columns[0]!r}, {place}. Ids of items "
-            f"are such as {name_few(items[:2])}; add them to items, or drop their rows"
+    if items is not None and len(others := rows.loc[~rows["task"].isin(items), "task"]):
+        names = sorted_levels(others)
+        raise source.error(
+            f"{len(names)} of {rows['task'].nunique()} tasks are no items: {name_few(names)}. Ids "
+            f"of items are such as {name_few(items[:2])}; add them to items, or drop their rows",
+            others.index[others == names[0]][0],
         )
     distinct = rows.drop_duplicates()
     clash = distinct.loc[distinct.duplicated(key), key].drop_duplicates().sort_values(key)
     if len(clash):
-        raise ValueError(
-            f"{source.title}: task {name_few(map(' by '.join, clash.to_numpy()))} has several "
-            "labels that differ; keep one row each"
+        raise source.error(
+            f"task {name_few(map(' by '.join, clash.to_numpy()))} has several labels that differ; "
+            "keep one row each"
         )
     if len(distinct) < len(rows):
         warnings.warn(

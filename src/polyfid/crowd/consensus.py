@@ -11,8 +11,7 @@ from numpy.random import RandomState
 from sklearn.utils import check_random_state
 
 from polyfid.arrays import Array, Indices
-from polyfid.crowd.answers import Answers, read_answers
-from polyfid.crowd.long_form import Form
+from polyfid.crowd.answers import Answers, Form, read_answers
 
 Ties = Literal["draw", "split"]
 

@@ -10,9 +10,8 @@ import pandas as pd
 from numpy.random import RandomState
 from sklearn.utils import check_random_state
 
-from polyfid.crowd.answers import positions, read_answers
+from polyfid.crowd.answers import Form, SourceTable, positions, read_answers
 from polyfid.crowd.consensus import CROWD_KIT, MAJORITY, Ties, aggregate_answers, group_by_skill
-from polyfid.crowd.long_form import Form, SourceTable
 from polyfid.tables.column import read_ids, sorted_levels
 from polyfid.text import name_few
 
@@ -147,19 +146,16 @@ def _read_items(items: Any, item_id: str) -> tuple[pd.DataFrame, tuple[str, ...]
     """Items sorted by id, with the column of ids first, and the ids as text."""
     source = SourceTable.read(items, "items")
     source.refuse_gaps(source.cells({"item_id": item_id})[item_id])
-    ids = pd.Series(read_ids(source.frame, item_id))
+    frame, ids = source.frame, pd.Series(read_ids(source.frame, item_id))
     again = ids[ids.duplicated()]
     if len(again):
-        raise ValueError(
-            f"{source.title}, column {item_id!r}: {name_few(again.unique())} occur several times, "
-            f"the first of them again in {source.row(again.index[0])}; keep one row per item"
+        problem = f"{name_few(again.unique())} occurred before; keep one row per item"
+        raise source.error(problem, again.index[0], item_id)
+    if taken := [name for name in ADDED if name in frame]:
+        raise source.error(
+            f"columns {name_few(taken)} have names of the columns to be added; rename them, or "
+            "drop them if they are not features"
         )
-    frame = source.frame
-    if taken := [name for name in ADDED if name in frame.columns]:
-        raise ValueError(
-            f"{source.title} has columns {name_few(taken)}, which are names of the columns to be "
-            "added; rename them, or drop them if they are not features"
-        )
-    order = sorted_levels(ids.to_numpy())
-    columns = [item_id, *(name for name in frame.columns if name != item_id)]
+    order = sorted_levels(ids)
+    columns = [item_id, *frame.columns.drop(item_id)]
     return frame.iloc[positions(order, ids)][columns], order

@@ -8,15 +8,13 @@ try:
     import dask.dataframe as _dask  # noqa: F401
     import distributed as _distributed  # noqa: F401
 except ModuleNotFoundError as error:
-    missing = (error.name or "").partition(".")[0]
-    if missing not in {"dask", "distributed", "pandas", "pyarrow"}:
-        raise
+    missing = (error.name or "dask").partition(".")[0]
     raise ModuleNotFoundError(
         f'polyfid.distributed needs {missing}; install it with: pip install "polyfid[dask]"',
         name=missing,
     ) from None
 
 from polyfid.distributed.cluster import fit
-from polyfid.distributed.lazy_predictions import predict, predict_proba
+from polyfid.distributed.partitions import predict, predict_proba
 
 __all__ = ["fit", "predict", "predict_proba"]

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import dask
-from distributed import Client, Future, default_client, get_worker
+from distributed import Client, Future, default_client
 from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
@@ -78,7 +76,7 @@ def fit(
     >>> model.predict([[-0.5, 0.0], [0.5, 0.0]])
     array([False,  True])
     """
-    client = client or _current_client()
+    client = client or default_client()
     rng = check_random_state(model.random_state)
     surveyor, levels, features = make_surveyor(model, rng), given_levels(model), Columns()
     raw = client.compute(read_partitions(features, levels, X, y, fidelity, sample_weight))
@@ -92,16 +90,6 @@ def fit(
     return model._fit_source(features, survey, source, rng, checkpoint, callback)
 
 
-def _current_client() -> Client:
-    try:
-        return default_client()
-    except ValueError:
-        raise ValueError(
-            "client is None, and there is no current client; connect to a cluster first: "
-            "distributed.Client(address), or distributed.Client() for one on this machine"
-        ) from None
-
-
 @dataclass(frozen=True)
 class ClusterSource(Source):
     """Rows on a cluster: futures of `Rows`, or of None where a partition has no rows."""
@@ -110,7 +98,9 @@ class ClusterSource(Source):
     blocks: Sequence[Future]
 
     def reduce(self, function: Callable[[Rows], Sum]) -> Sum:
-        total: Sum = add_up(self.client, function, self.blocks)
+        # For workers in this process; Dask sees to it where workers have their own.
+        with threadpool_limits(1, user_api="blas"):
+            total: Sum = add_up(self.client, function, self.blocks)
         return total
 
 
@@ -142,41 +132,10 @@ def _same(value: Any) -> Any:
 
 def _apply(function: Callable[[Any], Any], block: Any) -> Any:
     """A function of a block; None if it has no rows."""
-    if block is None:
-        return None
-    with BLAS_LIMIT if get_worker().state.nthreads > 1 else nullcontext():
-        return function(block)
+    return None if block is None else function(block)
 
 
 def _plus(one: Any, other: Any) -> Any:
     if one is None or other is None:
         return other if one is None else one
     return one + other
-
-
-class BlasLimit:
-    """One thread of BLAS in this process while any task is inside; the last one out restores it."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._tasks = 0
-
-    def __enter__(self) -> None:
-        with self._lock:
-            self._tasks += 1
-            if self._tasks == 1:
-                # Only the thread that sets a limit can lift it, and which task will be the last
-                # one is not known yet: hence a thread for the limit.
-                self._thread = ThreadPoolExecutor(1)
-                limits = self._thread.submit(threadpool_limits, 1, user_api="blas")
-                self._limits = limits.result()
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._tasks -= 1
-            if self._tasks == 0:
-                self._thread.submit(self._limits.restore_original_limits).result()
-                self._thread.shutdown()
-
-
-BLAS_LIMIT = BlasLimit()  # that of this process

@@ -5,8 +5,7 @@ the rows to predict, and `write_predictions` writes predictions that Label Studi
 annotators can start with the least certain tasks.
 """
 
-from polyfid.labelstudio.export import Export, read_export
+from polyfid.labelstudio.export import Export, LabelStudioError, read_export, read_items
 from polyfid.labelstudio.predictions import write_predictions
-from polyfid.labelstudio.tasks import LabelStudioError, read_items
 
 __all__ = ["Export", "LabelStudioError", "read_export", "read_items", "write_predictions"]

@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+import json
+import os
 import warnings
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
-from polyfid.labelstudio.tasks import LabelStudioError, checked, field, make_items, read_tasks
 from polyfid.text import name_few
 
+Tasks = dict[int | str, Mapping[str, Any]]  # by id
+
+#: What pandas calls numbers.
+NUMBERS = {"integer", "floating", "mixed-integer-float"}
+#: Columns that tables of labelled rows have; fields of the same name get another one.
+RESERVED = {"id", "label", "fidelity", "weight", "worker"}
 GROUND_TRUTH = "the ground truth"  # in place of the name of an annotator
 CROWD = float("inf")  # rank of annotators who are not trusted
+INT64 = 2**63
+
+
+class LabelStudioError(ValueError):
+    """What came is not what Label Studio exports, or cannot be brought into its format."""
 
 
 class Export(NamedTuple):
@@ -84,16 +99,22 @@ def read_export(
     if isinstance(trusted, str) or isinstance(features, str):
         raise LabelStudioError("features and trusted must be lists, got text; put it in a list")
     tasks = read_tasks(source)
-    annotations = [a for i, task in tasks.items() for a in _read_annotations(i, task)]
-    control = _find_control([e for a in annotations for e in a.result], from_name)
     ranks = {str(who): rank for rank, who in enumerate(trusted or ())}
+    annotations = [a for i, task in tasks.items() for a in _read_annotations(i, task, ranks)]
     if absent := ranks.keys() - {name for a in annotations for name in a.names}:
         raise LabelStudioError(
             f"trusted: nobody called {name_few(sorted(absent))} annotated anything; there is "
             f"{name_few(sorted({a.names[0] for a in annotations}))}"
         )
-    rows = [(a.task, *a.trust(ranks), a.choice(control)) for a in annotations]
-    every = pd.DataFrame(rows, columns=["task", "worker", "time", "rank", "label"])
+    controls = sorted({control for a in annotations for control in a.values})
+    control = controls[0] if from_name is None and len(controls) == 1 else from_name
+    if control not in controls:
+        raise LabelStudioError(
+            "from_name (--from-name) must be a Choices control with annotations, "
+            f"{name_few(controls) or 'of which there is none'}; got {from_name!r}"
+        )
+    every = pd.DataFrame(annotations)
+    every["label"] = [a.choice(control) for a in annotations]
     labels = every.dropna(subset="label")
     if labels.empty:
         raise LabelStudioError(f"no annotation makes a choice for {control!r}; choose another one")
@@ -108,87 +129,135 @@ def read_export(
     is_crowd = latest["rank"] == CROWD
     gold = latest[~is_crowd].sort_values("rank", kind="stable").drop_duplicates("task")
     return Export(
-        make_items(tasks, features),
+        _make_items(tasks, features),
         latest.loc[is_crowd, ["task", "worker", "label"]].reset_index(drop=True),
         gold[["task", "label"]].reset_index(drop=True) if len(gold) else None,
     )
 
 
+def read_items(source: Any, *, features: Sequence[str] | None = None) -> pd.DataFrame:
+    """Read the tasks of a project as rows to predict, whether they have annotations or not.
+
+    Parameters
+    ----------
+    source, features
+        As in `read_export`.
+
+    Returns
+    -------
+    DataFrame
+        ``id`` and the fields of the tasks' data, as in the items of `read_export`.
+
+    Examples
+    --------
+    >>> from polyfid.labelstudio import read_items
+    >>> read_items([{"id": 7, "data": {"tempo": 120.0}}])
+       id  tempo
+    0   7  120.0
+    """
+    return _make_items(read_tasks(source), features)
+
+
+def read_tasks(source: Any) -> Tasks:
+    """The tasks of an export, which is a file or the content of one, by their ids."""
+    content, name = source, "an export of Label Studio"
+    if isinstance(source, str | os.PathLike):
+        name = str(source)
+        try:
+            content = json.loads(Path(source).read_bytes().decode("utf-8-sig"))
+        except (ValueError, RecursionError) as error:
+            raise LabelStudioError(
+                f"{name} is not JSON ({str(error)[:100]}); export the project in the format JSON"
+            ) from error
+    if isinstance(content, Mapping) and "data" in content:
+        content = [content]  # one task, as Label Studio leaves it in a cloud storage
+    if not isinstance(content, list | tuple) or not content:
+        raise LabelStudioError(f"{name} must be a list of tasks, got {str(content)[:100]}")
+    for number, task in enumerate(content, 1):
+        is_task = isinstance(task, Mapping) and isinstance(task.get("data"), Mapping)
+        if not is_task or "completions" in task:
+            raise LabelStudioError(
+                f'task {number} of the list must be an object with "data" and no "completions"; '
+                "export the project in the format JSON, not JSON-MIN or CSV, by Label Studio 1.0 "
+                "or later"
+            )
+    return dict(zip(check_ids(task.get("id") for task in content), content, strict=True))
+
+
+def check_ids(values: Iterable[Any]) -> list[int | str]:
+    """Ids of tasks, which must differ as text: integers if all are, else text."""
+    ids = list(values)
+    for number, value in enumerate(ids, 1):
+        if isinstance(value, bool) or not isinstance(value, int | str):
+            raise LabelStudioError(
+                f'task {number} of the list: "id" must be an integer or text, got {value!r}'
+            )
+    names = pd.Series(map(str, ids), dtype=object)
+    if names.duplicated().any():
+        repeated = names[names.duplicated()].iloc[0]
+        raise LabelStudioError(f"several tasks have the id {repeated!r}; export one project")
+    return ids if all(isinstance(i, int) and -INT64 <= i < INT64 for i in ids) else names.tolist()
+
+
 class Annotation(NamedTuple):
-    """What somebody, by e-mail address or id, said about a task; times sort as text."""
+    """What somebody, by e-mail address or id, said about a task.
+
+    Times sort as text. The rank is the smaller the more trusted. The ground truth is nobody's.
+    ``values`` are what was entered in each Choices control.
+    """
 
     task: int | str
-    names: list[str]
-    is_truth: bool
+    worker: str
     time: str
-    result: Sequence[Mapping[str, Any]]
-
-    def trust(self, ranks: Mapping[str, int]) -> tuple[str, str, float]:
-        """Annotator, time and rank, which is the smaller the more trusted; truth is nobody's."""
-        if self.is_truth:
-            return GROUND_TRUTH, "", -1.0
-        return self.names[0], self.time, min(ranks.get(name, CROWD) for name in self.names)
+    rank: float
+    names: list[str]
+    values: Mapping[str, list[Any]]
 
     def choice(self, control: str) -> str | None:
         """The one choice of a control; None if there is none."""
-        where = f"task {self.task!r}, annotation of {self.names[0]!r}"
-        entries = [
-            field(entry, "value", where, "an object", {})
-            for entry in self.result
-            if entry.get("type") == "choices" and entry.get("from_name") == control
-        ]
-        if not entries:
-            return None
-        chosen = field(entries[0], "choices", where, "a list", [])
-        if len(entries) > 1 or set(entries[0]) != {"choices"} or len(chosen) > 1:
-            raise LabelStudioError(
-                f"{where}: {control!r} must hold one choice about the whole task, got "
-                f"{str(entries)[:200]}; other annotations cannot be read"
-            )
-        return checked(chosen[0], f"{where}: a choice", "text") if chosen else None
-
-
-def _read_annotations(task: int | str, content: Mapping[str, Any]) -> Iterator[Annotation]:
-    """The annotations of a task that were not skipped."""
-    where = f"task {task!r}"
-    for one in field(content, "annotations", where, "a list", []):
-        checked(one, f"{where}: an annotation", "an object")
-        result = field(one, "result", where, "a list", [])
-        for entry in result:
-            checked(entry, f'{where}: an entry of "result"', "an object")
-        who = one.get("completed_by")
-        given = [who.get("email"), who.get("id")] if isinstance(who, Mapping) else [who]
-        what = f'{where}: an annotator ("completed_by")'
-        names = [str(checked(v, what, "an integer", "text")) for v in given if v not in (None, "")]
-        created = field(one, "created_at", where, "text", "")
-        time = field(one, "updated_at", where, "text", created)
-        if field(one, "was_cancelled", where, "true or false"):
-            continue
-        is_truth = field(one, "ground_truth", where, "true or false", False)
-        if not names and not is_truth:
-            raise LabelStudioError(
-                f'{where}: an annotation has no "completed_by"; export the project with the '
-                "details of users, or mark it as ground truth"
-            )
-        yield Annotation(task, names or [GROUND_TRUTH], is_truth, time, result)
-
-
-def _find_control(entries: list[Mapping[str, Any]], from_name: str | None) -> str:
-    """The control whose choices are the labels."""
-    controls = sorted({str(e.get("from_name")) for e in entries if e.get("type") == "choices"})
-    if not controls:
-        kinds = name_few(sorted({str(entry.get("type")) for entry in entries}))
+        values = self.values.get(control, [])
+        match values:
+            case [] | [{"choices": []}]:
+                return None
+            case [{"choices": [str(choice)], **others}] if not others:
+                return choice
         raise LabelStudioError(
-            f"the export holds no annotations by a Choices control, only {kinds or 'empty ones'}; "
-            "nothing else can be read"
+            f"task {self.task!r}, annotation of {self.names[0]!r}: {control!r} must hold one "
+            f"choice about the whole task, got {str(values)[:200]}; other annotations cannot be "
+            "read"
         )
-    name = controls[0] if from_name is None and len(controls) == 1 else from_name
-    if name not in controls:
+
+
+def _read_annotations(
+    task: int | str, content: Mapping[str, Any], ranks: Mapping[str, int]
+) -> Iterator[Annotation]:
+    """The annotations of a task that were not skipped; ``ranks`` are those of trusted people."""
+    try:
+        for one in content.get("annotations") or ():
+            who, values = one.get("completed_by"), defaultdict(list)
+            ids = [who.get("email"), who.get("id")] if isinstance(who, Mapping) else [who]
+            names = [str(name) for name in ids if name not in (None, "")]
+            time = one.get("updated_at") or one.get("created_at") or ""
+            for entry in one.get("result") or ():
+                if entry.get("type") == "choices":
+                    values[str(entry.get("from_name"))].append(entry.get("value"))
+            if one.get("was_cancelled"):
+                continue
+            if one.get("ground_truth"):
+                yield Annotation(task, GROUND_TRUTH, "", -1.0, names or [GROUND_TRUTH], values)
+                continue
+            if not names:
+                raise LabelStudioError(
+                    f'task {task!r}: an annotation has no "completed_by"; export the project with '
+                    "the details of users, or mark it as ground truth"
+                )
+            rank = min(ranks.get(name, CROWD) for name in names)
+            yield Annotation(task, names[0], str(time), rank, names, values)
+    except (AttributeError, TypeError) as error:
         raise LabelStudioError(
-            "from_name (--from-name) must be a Choices control with annotations, "
-            f"{name_few(controls)}; got {from_name!r}"
-        )
-    return str(checked(name, "from_name", "text"))
+            f"task {task!r} has annotations that are not as Label Studio exports them ({error}); "
+            "export the project in the format JSON"
+        ) from error
 
 
 def _latest(labels: pd.DataFrame) -> pd.DataFrame:
@@ -203,3 +272,38 @@ def _latest(labels: pd.DataFrame) -> pd.DataFrame:
             "last; keep one"
         )
     return distinct
+
+
+def _make_items(tasks: Tasks, features: Sequence[str] | None) -> pd.DataFrame:
+    """Ids of tasks and the requested fields of their data; by default all that fit in a column."""
+    columns: dict[str, Any] = {"id": list(tasks)}
+    fields = dict.fromkeys(key for task in tasks.values() for key in task["data"])
+    for name in fields if features is None else features:
+        values = [task["data"].get(name) for task in tasks.values()]
+        is_nested = any(isinstance(value, list | tuple | Mapping) for value in values)
+        if is_nested and features is None:
+            continue
+        column = f"data.{name}" if name in RESERVED else name
+        if name not in fields or is_nested or column in columns:
+            raise LabelStudioError(
+                f"features: {name!r} must be a field of data that holds numbers, text or truth "
+                f"values, and no two columns may be called {column!r}; there is {name_few(fields)}"
+            )
+        columns[column] = _column(values, name)
+    return pd.DataFrame(columns)
+
+
+def _column(values: list[Any], name: str) -> Any:
+    """Numbers or truth values if all are, else text."""
+    kind = pd.api.types.infer_dtype(values, skipna=True)
+    if kind == "boolean":
+        return values
+    if kind not in NUMBERS:
+        return [None if value is None else str(value) for value in values]
+    try:
+        numbers = np.array(values, dtype=float)
+    except OverflowError:
+        numbers = np.array([np.inf])
+    if np.isinf(numbers).any():
+        raise LabelStudioError(f"data: {name!r} holds a number that is too large")
+    return numbers

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from polyfid._version import __version__
 from polyfid.atomic import replacing
-from polyfid.labelstudio.tasks import LabelStudioError, check_ids, checked, read_tasks
+from polyfid.labelstudio.export import LabelStudioError, check_ids, read_tasks
 from polyfid.tables import read_table
 from polyfid.tables.column import read_ids
 from polyfid.text import name_few
@@ -71,8 +71,8 @@ def write_predictions(
     """
     names = {"from_name": from_name, "to_name": to_name, "model_version": model_version}
     for name, value in names.items():
-        if not checked(value, name, "text"):
-            raise LabelStudioError(f"{name} must not be empty")
+        if not isinstance(value, str) or not value:
+            raise LabelStudioError(f"{name} must be text that is not empty, got {value!r}")
     ids, heads = _identify(tasks)
     labels, values = _read_probabilities(proba, ids, item_id)
     control = {"from_name": from_name, "to_name": to_name, "type": "choices"}
@@ -123,27 +123,19 @@ def _read_probabilities(
             "proba must have columns of probabilities, numbers, called 'p_<label>'; it has columns "
             f"{name_few(frame.columns)}"
         )
-    if item_id in frame:
-        row_of = pd.Series(np.arange(len(frame)), index=read_ids(frame, item_id))
-        wanted = [str(i) for i in ids]
-        count = row_of.groupby(level=0).size().reindex(wanted, fill_value=0)
-        if (count != 1).any():
-            name = count.index[count != 1][0]
-            raise LabelStudioError(
-                f"proba must have one row per task, and has {count[name]} rows for task {name!r} "
-                f"({(count != 1).sum()} of {len(ids)} tasks are wrong)"
-            )
-        values = values[row_of[wanted].to_numpy()]
-    if len(values) != len(ids):
+    wanted = pd.Index([str(i) for i in ids], dtype=object)
+    given = pd.Index(read_ids(frame, item_id), dtype=object) if item_id in frame else wanted
+    wrong = wanted[~wanted.isin(given) | wanted.isin(given[given.duplicated()])]
+    if len(wrong) or len(given) != len(values):
         raise LabelStudioError(
-            f"there are {len(ids)} tasks and {len(values)} rows of proba; pass as many, or a "
-            f"column {item_id!r} of proba that says which is which"
+            f"proba must have one row per task; there are {len(ids)} tasks and {len(values)} rows "
+            f"of proba, and tasks with none or several in column {item_id!r}: {name_few(wrong)}"
         )
-    wrong = ~((values >= 0.0).all(axis=1) & (np.abs(values.sum(axis=1) - 1.0) <= SLACK))
-    if wrong.any():
+    values = values[given.get_indexer_for(wanted)]
+    valid = (values >= 0.0).all(axis=1) & (np.abs(values.sum(axis=1) - 1.0) <= SLACK)
+    if not valid.all():
         raise LabelStudioError(
-            f"proba: the probabilities of task {ids[int(np.argmax(wrong))]!r} must not be negative "
+            f"proba: the probabilities of task {ids[int(np.argmin(valid))]!r} must not be negative "
             "and must add up to 1"
         )
-    labels = [checked(name.removeprefix(PREFIX), "a label", "text") for name in columns]
-    return labels, values
+    return [name.removeprefix(PREFIX) for name in columns], values
