@@ -274,8 +274,8 @@ def test_a_cell_that_is_no_number_is_named(write):
 
 
 def test_a_decimal_comma_that_came_as_a_surprise_is_explained(write):
-    path = write("x;y\n" + "1;2\n" * 30_000 + "1;2,5\n")
-    with pytest.raises(TableError, match=r"row 30002, column 'y': '2,5' .*\(--decimal ,\)"):
+    path = write("x;y\n" + "1;2\n" * 300_000 + "1;2,5\n")
+    with pytest.raises(TableError, match=r"row 300002, column 'y': '2,5' .*\(--decimal ,\)"):
         list(iter_blocks(path, {"y": "float64"}))
     assert list(iter_blocks(path, {"y": "float64"}, decimal=","))[-1]["y"].iloc[-1] == 2.5
 

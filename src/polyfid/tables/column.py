@@ -47,7 +47,6 @@ class ColumnTypes:
     def __init__(self, names: Iterable[str], decimals: str, text: Collection[str] = ()) -> None:
         start = {name: "str" if name in text else "" for name in names}
         self._types = {mark: dict(start) for mark in decimals}
-        self._with_point: set[str] = set()  # columns that have cells with a point
 
     def read(self, table: Any) -> dict[str, Any]:
         """Take cells of text into account; returns the columns as numbers or text."""
@@ -58,23 +57,17 @@ class ColumnTypes:
                 if before != "str":
                     kind, columns[mark][name] = _read(table[name], mark)
                 types[name] = max(before, kind, key=_ORDER.index)
-        if len(self._types) > 1:
-            self._with_point |= {
-                name
-                for name in self._types["."].keys() - self._with_point
-                if pc.any(pc.match_substring(table[name], ".")).as_py()
-            }
         return columns[self.decimal]
 
     @property
     def decimal(self) -> str:
-        """A comma, if some column is of numbers with it only, and none of numbers with a point."""
+        """A comma, if some column is of numbers only with it, and none only with a point."""
         if len(self._types) == 1:
             return next(iter(self._types))
-        point, comma = self._types["."], self._types[","]
-        fractions = any(kind == "float64" and n in self._with_point for n, kind in point.items())
-        gained = any(kind == "str" != comma[name] for name, kind in point.items())
-        return "," if gained and not fractions else "."
+        pairs = [(kind, self._types[","][name]) for name, kind in self._types["."].items()]
+        with_comma = any(point == "str" != comma for point, comma in pairs)
+        with_point = any(comma == "str" != point for point, comma in pairs)
+        return "," if with_comma and not with_point else "."
 
     def types(self) -> dict[str, str]:
         """By column "int64", "float64" or "str", under the decimal mark."""
@@ -86,16 +79,10 @@ def _read(column: Any, decimal: str) -> tuple[str, Any]:
 
     A column of whole numbers and missing cells is "float64", as there is no missing integer.
     """
-    cells, numbers = column, _cast(column, pa.float64()) if decimal == "." else None
+    cells, numbers = column, _cast(column, "float64") if decimal == "." else None
     if numbers is None:  # not just numbers: the long way
-        cells = pc.utf8_trim_whitespace(column)
-        cells = pc.if_else(pc.is_in(cells, _NONE), pa.scalar(None, pa.string()), cells)
-        points = cells
-        if decimal == ",":
-            points = pc.replace_substring(cells, ",", ".")
-            if pc.any(pc.match_substring(cells, ".")).as_py():
-                return "str", column
-        numbers = _cast(points, pa.float64())
+        cells = _cleaned(column, decimal)
+        numbers = _cast(cells, "float64")
     if numbers is None:
         return "str", column
     if numbers.null_count == len(numbers):
@@ -106,14 +93,28 @@ def _read(column: Any, decimal: str) -> tuple[str, Any]:
         return "float64", numbers  # such as 1.0 and 1e3
     if pc.any(pc.match_substring_regex(cells, "^[+-]?0[0-9]")).as_py():
         return "str", column  # a name
-    whole = _cast(cells, pa.int64())
+    whole = _cast(cells, "int64")
     if whole is not None and not whole.null_count:
         return "int64", whole
     # Missing cells, a plus sign or too many digits; these would be lost.
     return ("str", column) if pc.max(pc.abs(numbers)).as_py() >= _EXACT else ("float64", numbers)
 
 
-def _cast(cells: Any, kind: pa.DataType) -> Any:
+def converted(column: Any, kind: str, decimal: str) -> Any:
+    """A column of text in a given type; None if a cell is not a number and should be."""
+    return column if kind == "str" else _cast(_cleaned(column, decimal), kind)
+
+
+def _cleaned(column: Any, decimal: str) -> Any:
+    """Cells without blanks around them and with a decimal point; null where they are missing."""
+    cells = pc.utf8_trim_whitespace(column)
+    cells = pc.if_else(pc.is_in(cells, _NONE), pa.scalar(None, pa.string()), cells)
+    if decimal == ".":
+        return cells
+    return pc.if_else(pc.match_substring(cells, "."), "?", pc.replace_substring(cells, ",", "."))
+
+
+def _cast(cells: Any, kind: str) -> Any:
     """The cells as numbers, None if one is none."""
     try:
         return pc.cast(cells, kind)

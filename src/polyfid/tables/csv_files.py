@@ -6,24 +6,20 @@ import codecs
 import csv
 import io
 import os
-import re
 import secrets
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-import pyarrow as pa
-
-from polyfid.tables.column import MISSING
 from polyfid.tables.places import DAMAGE, CsvRow, Dialect, TableError, TableFile, csv_rows, shown
 from polyfid.text import name_few
 
 DELIMITERS = (",", ";", "\t", "|")
-#: Bytes from which delimiter and decimal mark are guessed; decisions about types use all rows.
+#: Bytes from which the delimiter is guessed.
 SAMPLE = 1 << 16
 
 _GZIP, _PARQUET, _ZIP, _OLD_EXCEL = b"\x1f\x8b", b"PAR1", b"PK\x03\x04", b"\xd0\xcf\x11\xe0"
@@ -32,8 +28,6 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-_WITH_COMMA = re.compile(r"\s*[+-]?\d+,\d+([eE][+-]?\d+)?\s*")
-_WITH_POINT = re.compile(r"\s*[+-]?\d*\.\d+([eE][+-]?\d+)?\s*")
 
 
 @contextmanager
@@ -108,14 +102,13 @@ def find_dialect(
             marked = (name for mark, name in _MARKS if start.startswith(mark))
             encoding = encoding or next(marked, "utf-8")
             text = _decoded(start, encoding, file)
-            whole = len(start) < SAMPLE
-            delimiter = delimiter or _find_delimiter(text, whole)
-            decimal = decimal or _find_decimal(text, delimiter, whole)
+            delimiter = delimiter or _find_delimiter(text, whole=len(start) < SAMPLE)
             stream.seek(0)
             names, header_lines, has_rows = _read_header(file, stream, encoding, delimiter)
     except DAMAGE as error:
         raise _damaged(file, error) from error
-    return Dialect(encoding, delimiter, decimal, names, header_lines, has_rows)
+    decimals = decimal or ("." if delimiter == "," else ".,")
+    return Dialect(encoding, delimiter, decimals, names, header_lines, has_rows)
 
 
 def _check_arguments(delimiter: str | None, decimal: str | None, encoding: str | None) -> None:
@@ -149,21 +142,16 @@ def _decoded(start: bytes, encoding: str, file: TableFile) -> str:
     return text
 
 
-def _sample_rows(text: str, delimiter: str, whole: bool) -> list[list[str]]:
-    try:
-        rows = [
-            row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if row
-        ]
-    except csv.Error:
-        return []
-    return rows if whole or len(rows) < 2 else rows[:-1]  # the last one may be cut
-
-
 def _find_delimiter(text: str, whole: bool) -> str:
     """The one that cuts most rows into as many cells as the header, and the header into most."""
     best, best_score = ",", (0.0, 1)
     for delimiter in DELIMITERS:
-        rows = _sample_rows(text, delimiter, whole)
+        try:
+            rows = [*filter(None, csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))]
+        except csv.Error:
+            continue
+        if not whole and len(rows) > 1:
+            rows.pop()  # it may be cut
         width = len(rows[0]) if rows else 0
         if width > 1:
             alike = sum(len(row) == width for row in rows) / len(rows)
@@ -172,14 +160,6 @@ def _find_delimiter(text: str, whole: bool) -> str:
             if score > best_score:
                 best, best_score = delimiter, score
     return best
-
-
-def _find_decimal(text: str, delimiter: str, whole: bool) -> str:
-    if delimiter == ",":
-        return "."
-    cells = [cell for row in _sample_rows(text, delimiter, whole)[1:] for cell in row]
-    with_comma = any(_WITH_COMMA.fullmatch(cell) for cell in cells)
-    return "," if with_comma and not any(_WITH_POINT.fullmatch(cell) for cell in cells) else "."
 
 
 def _read_header(
@@ -226,15 +206,8 @@ def clean_names(cells: list[str], path: str | None) -> tuple[str, ...]:
 # ----------------------------------------------------------------- why it cannot be read
 
 
-def explained(
-    file: TableFile, dialect: Dialect, types: Mapping[str, pa.DataType], error: BaseException
-) -> TableError:
+def explained(file: TableFile, dialect: Dialect, error: BaseException) -> TableError:
     """The error of a file that Arrow cannot read: Python reads it again to find the wrong row."""
-    columns = [
-        (k, types[name])
-        for k, name in enumerate(dialect.names)
-        if types.get(name, pa.string()) != pa.string()
-    ]
     line = 1
     try:
         with file.open() as stream:
@@ -244,9 +217,6 @@ def explained(
                 line = row.line
                 if len(row.cells) != len(dialect.names):
                     return _ragged(file, dialect, row)
-                for k, kind in columns:
-                    if not _is_number(row.cells[k], dialect.decimal, kind):
-                        return _no_number(file, dialect, row, k)
     except UnicodeDecodeError:
         return _undecodable(file, dialect.encoding, dialect.delimiter)
     except csv.Error as problem:
@@ -276,29 +246,6 @@ def _ragged(file: TableFile, dialect: Dialect, row: CsvRow) -> TableError:
             f"with the delimiter {dialect.delimiter!r} in it must be in quotes"
         )
     return TableError(text, path=file.name, row=row.line, column=column)
-
-
-def _no_number(file: TableFile, dialect: Dialect, row: CsvRow, k: int) -> TableError:
-    text = f"{shown(row.cells[k])} is not a number"
-    other = {",": ".", ".": ","}[dialect.decimal]
-    if _is_number(row.cells[k], other, pa.float64()):
-        text += f"; if {other!r} is the decimal mark, say decimal={other!r} (--decimal {other})"
-    return TableError(text, path=file.name, row=row.line, column=dialect.names[k])
-
-
-def _is_number(cell: str, decimal: str, kind: pa.DataType) -> bool:
-    cell = cell.strip()
-    if cell in MISSING:
-        return True
-    if kind == pa.int64():
-        return cell.lstrip("+-").isdecimal()
-    if decimal == ",":
-        cell = "?" if "." in cell else cell.replace(",", ".")
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return "_" not in cell and cell.isascii()
 
 
 def raise_if_quote_open(file: TableFile, dialect: Dialect) -> None:

@@ -163,12 +163,12 @@ class LabelledTable:
         """What a model file stores of the rows."""
         features = {name: _stored(values) for name, values in self.features.items()}
         others = {name: getattr(self, name) for name in _STORED}
-        return {"features": features, "places": self.places.to_list(), **others}
+        return {"features": features, "places": self.places.to_json(), **others}
 
     @classmethod
     def _restore(cls, state: Mapping[str, Any], roles: Roles) -> LabelledTable:
         """The rows of what was stored."""
-        places = RowPlaces.from_list(state["places"])
+        places = RowPlaces.from_json(state["places"])
         features = places.attached_to(pd.DataFrame(state["features"]))
         table = cls(features, places=places, roles=roles, **{n: state[n] for n in _STORED})
         columns = (table.label, table.fidelity, table.weight, table.ids)
@@ -236,7 +236,8 @@ def read_labelled(
     scan.check(label, file_of(frames[0]))
     joined = pd.concat([frame[features] for frame in frames], ignore_index=True)
     joined.attrs = {}
-    places = RowPlaces.joined([RowPlaces.of(frame).taken(frame.index) for frame in frames])
+    every = [RowPlaces.of(frame).taken(frame.index) for frame in frames]
+    places = RowPlaces(tuple(file for places in every for file in places.files))
     return LabelledTable(
         places.attached_to(joined),
         label,

@@ -8,14 +8,14 @@ import io
 import json
 import zlib
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
 from itertools import count, groupby, islice
 from numbers import Integral
 from operator import itemgetter
-from typing import IO, Any, Literal, NamedTuple, cast
+from typing import IO, Literal, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
@@ -137,13 +137,8 @@ class TableFile:
 
     def count_lines(self) -> int:
         """Lines of a text file, whichever way they end."""
-        count, last = 0, b"\n"
-        with self.open() as stream:
-            while chunk := stream.read(1 << 20):
-                count += chunk.count(b"\n") + chunk.count(b"\r") - chunk.count(b"\r\n")
-                count -= last == b"\r" and chunk.startswith(b"\n")
-                last = chunk[-1:]
-        return count + (last not in b"\r\n")
+        with io.TextIOWrapper(self.open(), encoding="latin-1") as text:
+            return sum(1 for _ in text)
 
 
 class CsvRow(NamedTuple):
@@ -169,11 +164,14 @@ def csv_rows(
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a text file writes its table; the names of the columns end on line ``header_lines``."""
+    """How a text file writes its table; the names of the columns end on line ``header_lines``.
+
+    ``decimals`` are the decimal marks that its numbers may have.
+    """
 
     encoding: str
     delimiter: str
-    decimal: str
+    decimals: str
     names: tuple[str, ...]
     header_lines: int
     has_rows: bool
@@ -184,7 +182,7 @@ class Dialect:
 
 @dataclass(frozen=True)
 class FileRows:
-    """Rows of one table, which have the labels from ``first`` on in the index of a data frame.
+    """Rows of one table.
 
     ``lines`` are pairs of a row, counted from 0, and its line in the file; rows between two pairs
     are on consecutive lines. Rows that were read in blocks have a ``path`` instead, where their
@@ -193,33 +191,31 @@ class FileRows:
 
     name: str
     rows: int
-    first: int = 0
-    lines: tuple[tuple[int, int], ...] = ((0, 1),)
-    columns: tuple[str, ...] = ()
+    lines: Sequence[Sequence[int]] = ((0, 1),)
+    columns: Sequence[str] = ()
     path: str = ""
     zipped: bool = False
     delimiter: str = ""
     encoding: str = ""
 
-    def __post_init__(self) -> None:
-        if not self.lines or self.lines[0][0] != 0:
-            raise ValueError("lines must begin with that of row 0")
-
     @classmethod
     def of_csv(cls, file: TableFile, dialect: Dialect, rows: int) -> FileRows:
         """Rows of a text file that is read whole: their lines are found now."""
-        in_file = cls.of_block(file, dialect, rows)
-        lines = in_file.lines
-        if file.count_lines() != dialect.header_lines + rows:
-            lines = _runs(islice(in_file._lines(), rows))
-        return cls(file.name, rows, lines=lines)
+        made = cls.of_block(file, dialect, rows)
+        one_per_line = file.count_lines() == dialect.header_lines + rows
+        return replace(made, path="", columns=()) if one_per_line else made.resolved()
 
     @classmethod
     def of_block(cls, file: TableFile, dialect: Dialect, rows: int) -> FileRows:
         """Rows of a text file that is read in blocks: their lines are found when asked for."""
         after_header = ((0, dialect.header_lines + 1),)
         how = (file.path, file.zipped, dialect.delimiter, dialect.encoding)
-        return cls(file.name, rows, 0, after_header, dialect.names, *how)
+        return cls(file.name, rows, after_header, dialect.names, *how)
+
+    def resolved(self) -> FileRows:
+        """The same rows with their lines, for which the file is not needed any more."""
+        lines = _runs(islice(self._lines(), self.rows)) if self.path else self.lines
+        return FileRows(self.name, self.rows, lines)
 
     def line(self, row: int) -> int:
         """The number of a row, counted from 0, in the file."""
@@ -271,9 +267,7 @@ class RowPlaces:
     def of(cls, frame: pd.DataFrame) -> RowPlaces:
         """The places that are attached to a data frame; those in the frame itself if none are."""
         attached = frame.attrs.get(KEY)
-        if attached is None:
-            return cls.of_file("", len(frame))
-        return cls.from_list(json.loads(attached))
+        return cls.of_file("", len(frame)) if attached is None else cls.from_json(attached)
 
     @classmethod
     def of_file(cls, name: str, rows: int) -> RowPlaces:
@@ -281,50 +275,32 @@ class RowPlaces:
         return cls((FileRows(name, rows),))
 
     @classmethod
-    def joined(cls, several: Sequence[RowPlaces]) -> RowPlaces:
-        """The places of tables one below the other."""
-        files: list[FileRows] = []
-        for part in (part for places in several for part in places.files):
-            files.append(replace(part, first=sum(before.rows for before in files)))
-        return cls(tuple(files))
+    def from_json(cls, text: str) -> RowPlaces:
+        """The places that `to_json` gave."""
+        return cls(tuple(FileRows(**file) for file in json.loads(text)))
 
-    @classmethod
-    def from_list(cls, files: Sequence[Mapping[str, Any]]) -> RowPlaces:
-        """The places that `to_list` gave."""
-        parts = []
-        for part in files:
-            lines = tuple((int(row), int(line)) for row, line in part["lines"])
-            parts.append(FileRows(**{**part, "lines": lines, "columns": tuple(part["columns"])}))
-        return cls(tuple(parts))
-
-    def taken(self, labels: pd.Index) -> RowPlaces:
-        """The places of the rows with these labels, counted from 0 in their new order."""
-        if labels.equals(pd.RangeIndex(len(self))):
-            return self
-        if not pd.api.types.is_integer_dtype(labels):
-            return RowPlaces.of_file(self.file or "", len(labels))
-        files: list[FileRows] = []
-        first = 0
-        for name, run in groupby(map(self.place, labels.tolist()), key=itemgetter(0)):
-            lines = [line for _, line in run]
-            files.append(FileRows(name or "", len(lines), first, _runs(lines)))
-            first += len(lines)
-        return RowPlaces(tuple(files))
-
-    def to_list(self) -> list[dict[str, Any]]:
-        """All of it in plain values and arrays, to be stored; files without their folders."""
-        return [
-            {**asdict(replace(part, path="")), "lines": np.array(part.lines, dtype=np.int64)}
-            for part in self.files
-        ]
+    def to_json(self) -> str:
+        """All of it as text."""
+        return json.dumps([asdict(file) for file in self.files])
 
     def attached_to(self, frame: pd.DataFrame) -> pd.DataFrame:
         """The frame, with these places from now on."""
-        frame.attrs[KEY] = json.dumps([asdict(part) for part in self.files])
+        frame.attrs[KEY] = self.to_json()
         return frame
 
+    def taken(self, labels: pd.Index) -> RowPlaces:
+        """The places of the rows with these labels, in the order of the labels."""
+        if not pd.api.types.is_integer_dtype(labels):
+            return RowPlaces.of_file(self.file or "", len(labels))
+        files = self.files
+        if not labels.equals(pd.RangeIndex(len(self))):
+            by_file = groupby(map(self.place, labels.tolist()), key=itemgetter(0))
+            runs = [(name or "", [line for _, line in places]) for name, places in by_file]
+            files = tuple(FileRows(name, len(lines), _runs(lines)) for name, lines in runs)
+        return RowPlaces(tuple(file.resolved() for file in files))
+
     def __len__(self) -> int:
-        return sum(part.rows for part in self.files)
+        return sum(file.rows for file in self.files)
 
     def __getitem__(self, row: int) -> str:
         if not 0 <= row < len(self):
@@ -339,9 +315,11 @@ class RowPlaces:
 
     def place(self, label: int) -> tuple[str | None, int]:
         """The file, None for a data frame, and the row number of a label of the index."""
-        for part in self.files:
-            if part.first <= label < part.first + part.rows:
-                return part.name or None, part.line(label - part.first)
+        row = label
+        for file in self.files:
+            if 0 <= row < file.rows:
+                return file.name or None, file.line(row)
+            row -= file.rows
         return None, label + 1
 
 
@@ -352,7 +330,7 @@ def file_of(frame: pd.DataFrame) -> str | None:
 
 def columns_of_file(frame: pd.DataFrame) -> list[str]:
     """Columns of the file that a frame was read from, which may hold some of them only."""
-    names = [name for part in RowPlaces.of(frame).files for name in part.columns]
+    names = [name for file in RowPlaces.of(frame).files for name in file.columns]
     return names or [str(name) for name in frame.columns]
 
 

@@ -14,7 +14,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from polyfid.frames import is_frame, to_pandas
-from polyfid.tables.column import MISSING, ColumnTypes, as_frame, is_text
+from polyfid.tables.column import ColumnTypes, as_frame, converted, is_text
 from polyfid.tables.csv_files import (
     clean_names,
     explained,
@@ -22,12 +22,21 @@ from polyfid.tables.csv_files import (
     opened,
     raise_if_quote_open,
 )
-from polyfid.tables.places import DAMAGE, Dialect, FileRows, RowPlaces, TableError, TableFile
+from polyfid.tables.places import (
+    DAMAGE,
+    Dialect,
+    FileRows,
+    RowPlaces,
+    TableError,
+    TableFile,
+    error_at,
+    shown,
+)
 
 #: Bytes of a text file that are parsed at a time; a row may not be longer than all of them.
 CHUNK, LONGEST_CHUNK = 1 << 20, 1 << 26
 
-ARROW_TYPES = {"float64": pa.float64(), "int64": pa.int64(), "str": pa.string()}
+TYPES = ("float64", "int64", "str")
 
 
 def read_table(
@@ -118,9 +127,9 @@ def iter_blocks(
     """
     if not isinstance(rows, int | np.integer) or rows < 1:
         raise ValueError(f"rows must be a whole number from 1, got {rows!r}")
-    wrong = sorted(set((types or {}).values()) - set(ARROW_TYPES))
+    wrong = sorted({*(types or {}).values()} - {*TYPES})
     if wrong:
-        raise ValueError(f"types must be among {list(ARROW_TYPES)}; got {wrong[0]!r}")
+        raise ValueError(f"types must be among {list(TYPES)}; got {wrong[0]!r}")
     return _iter_blocks(source, types, int(rows), delimiter, decimal, encoding)
 
 
@@ -146,9 +155,7 @@ def open_table(
         if file.kind == "parquet":
             yield ParquetTable(file)
         else:
-            dialect = find_dialect(file, delimiter, decimal, encoding)
-            sure = decimal is not None or dialect.delimiter == ","
-            yield CsvTable(file, dialect, dialect.decimal if sure else ".,")
+            yield CsvTable(file, find_dialect(file, delimiter, decimal, encoding))
 
 
 # ------------------------------------------------------ data frames and Parquet files
@@ -250,7 +257,7 @@ def _renamed(frame: pd.DataFrame, path: str | None) -> pd.DataFrame:
 def _blocks(
     batches: Iterator[pa.RecordBatch],
     rows: int,
-    part: FileRows,
+    file: FileRows,
     convert: Callable[[pa.Table], Mapping[str, Any]] | None = None,
 ) -> Iterator[pd.DataFrame]:
     """Data frames of so many rows, with their places, of batches of any size; one at least."""
@@ -260,7 +267,7 @@ def _blocks(
         frame = as_frame(columns, len(table))
         frame.index = pd.RangeIndex(start, start + len(frame))
         start += len(frame)
-        yield RowPlaces((replace(part, rows=start),)).attached_to(frame)
+        yield RowPlaces((replace(file, rows=start),)).attached_to(frame)
 
 
 def _regrouped(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:
@@ -282,10 +289,10 @@ def _regrouped(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.Tabl
 
 
 class CsvTable:
-    """A text file in a dialect, with the decimal marks that it may have; see `TypedTable`."""
+    """A text file in a dialect; see `TypedTable`. All cells are read as text and then converted."""
 
-    def __init__(self, file: TableFile, dialect: Dialect, decimals: str) -> None:
-        self._file, self._dialect, self._decimals = file, dialect, decimals
+    def __init__(self, file: TableFile, dialect: Dialect) -> None:
+        self._file, self._dialect = file, dialect
         self._types: ColumnTypes | None = None
         self.has_rows = dialect.has_rows
         frame = pd.DataFrame(np.empty((0, len(dialect.names)), object), columns=dialect.names)
@@ -293,84 +300,88 @@ class CsvTable:
 
     def read(self, text: Collection[str]) -> pd.DataFrame:
         names = self._dialect.names
-        table = pa.Table.from_batches(list(self._text_batches(names)))
-        frame = as_frame(ColumnTypes(names, self._decimals, text).read(table))
+        table = pa.Table.from_batches(list(self._batches(names)))
+        frame = as_frame(ColumnTypes(names, self._dialect.decimals, text).read(table))
         places = RowPlaces((FileRows.of_csv(self._file, self._dialect, len(frame)),))
         return places.attached_to(frame)
 
-    def blocks(
-        self, types: Mapping[str, str] | None, rows: int, decimal: str | None = None
-    ) -> Iterator[pd.DataFrame]:
+    def blocks(self, types: Mapping[str, str] | None, rows: int) -> Iterator[pd.DataFrame]:
+        """Where types are given, only the decimal mark is detected, in the first rows."""
         names = self._dialect.names
-        if types is None:
-            self._types = ColumnTypes(names, self._decimals)
-            for batch in self._text_batches(names):
-                self._types.read(batch)
-            return self.final(names, rows)
-        arrow = {name: ARROW_TYPES[types[name]] for name in names if name in types}
-        return _blocks(self._batches(arrow, decimal), rows, self._places)
+        inferred = ColumnTypes(names, self._dialect.decimals)
+        for batch in self._batches(names):
+            inferred.read(batch)
+            if types is not None:
+                break
+        chosen = inferred.types() if types is None else types
+        return self._typed({n: chosen[n] for n in names if n in chosen}, inferred.decimal, rows)
 
     def text_columns(
         self, names: Sequence[str], text: Collection[str], rows: int
     ) -> frozenset[str]:
         """Those of the first block, and of all rows after a scan."""
         if self._types is None:
+            decimals = self._dialect.decimals
             # The decimal mark is that of all columns, whichever are wanted.
-            every = names if len(self._decimals) == 1 else self._dialect.names
-            self._types = ColumnTypes(every, self._decimals, text)
+            every = names if len(decimals) == 1 else self._dialect.names
+            self._types = ColumnTypes(every, decimals, text)
             next(self.scan(names, rows))
         types = self._types.types()
         return frozenset(name for name in names if types[name] == "str")
 
     def scan(self, names: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
         assert self._types is not None
-        batches = self._text_batches(list(self._types.types()))
+        batches = self._batches(list(self._types.types()))
         for block in _blocks(batches, rows, self._places, self._types.read):
             yield block[list(names)]
 
     def final(self, names: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
         assert self._types is not None
-        types = {name: kind for name, kind in self._types.types().items() if name in names}
-        return self.blocks(types, rows, self._types.decimal)
+        types = self._types.types()
+        return self._typed({name: types[name] for name in names}, self._types.decimal, rows)
+
+    def _typed(self, types: Mapping[str, str], decimal: str, rows: int) -> Iterator[pd.DataFrame]:
+        """Blocks of columns in given types; a cell that is not a number and should be is named."""
+
+        def convert(table: pa.Table) -> dict[str, Any]:
+            made = {name: converted(table[name], kind, decimal) for name, kind in types.items()}
+            return {n: table[n] if column is None else column for n, column in made.items()}
+
+        for block in _blocks(self._batches(list(types)), rows, self._places, convert):
+            for name, kind in types.items():
+                if kind != "str" and is_text(block[name]):
+                    raise _number_error(block, name, kind, decimal)
+            yield block
 
     @property
     def _places(self) -> FileRows:
         return FileRows.of_block(self._file, self._dialect, 0)
 
-    def _text_batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        return self._batches(dict.fromkeys(names, pa.string()))
-
-    def _batches(
-        self, types: Mapping[str, pa.DataType], decimal: str | None = None
-    ) -> Iterator[pa.RecordBatch]:
-        """Batches of the columns that have a type; one at least."""
+    def _batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Batches of columns of text; one at least."""
         file, dialect = self._file, self._dialect
-        dialect = replace(dialect, decimal=decimal or dialect.decimal)
-        schema = pa.schema(list(types.items()))
+        schema = pa.schema([(name, pa.string()) for name in names])
         if not dialect.has_rows:
             yield pa.RecordBatch.from_pylist([], schema=schema)
             return
         # The last column is always read: a quote that is never closed swallows rows there.
-        last = dialect.names[-1]
-        batch, read = None, {**types, last: types.get(last, pa.string())}
+        last, batch = dialect.names[-1], None
         try:
-            for batch in self._reader(read, dialect):
-                yield pa.RecordBatch.from_arrays([batch[name] for name in types], schema=schema)
+            for batch in self._reader([*dict.fromkeys([*names, last])]):
+                yield pa.RecordBatch.from_arrays([batch[name] for name in names], schema=schema)
             if batch is None:
                 yield pa.RecordBatch.from_pylist([], schema=schema)
             elif len(batch):
                 end = batch[last][len(batch) - 1].as_py()
-                if isinstance(end, str) and ("\n" in end or "\r" in end):
+                if "\n" in end or "\r" in end:
                     raise_if_quote_open(file, dialect)
         except (pa.ArrowException, UnicodeError, OSError, *DAMAGE) as error:
             if isinstance(error, OSError) and error.errno is not None and not file.zipped:
                 raise
-            raise explained(file, dialect, types, error) from error
+            raise explained(file, dialect, error) from error
 
-    def _reader(
-        self, types: Mapping[str, pa.DataType], dialect: Dialect
-    ) -> pacsv.CSVStreamingReader:
-        file = self._file
+    def _reader(self, names: list[str]) -> pacsv.CSVStreamingReader:
+        file, dialect = self._file, self._dialect
         header = sum(len(name) + 3 for name in dialect.names)
         return pacsv.open_csv(
             pa.input_stream(file.path, compression="gzip" if file.zipped else None),
@@ -383,10 +394,20 @@ class CsvTable:
             ),
             parse_options=pacsv.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=True),
             convert_options=pacsv.ConvertOptions(
-                include_columns=list(types),
-                column_types=types,
-                null_values=MISSING,
-                strings_can_be_null=False,
-                decimal_point=dialect.decimal,
+                include_columns=names, column_types=dict.fromkeys(names, pa.string())
             ),
         )
+
+
+def _number_error(frame: pd.DataFrame, name: str, kind: str, decimal: str) -> TableError:
+    """The error of the first cell of a column that is not a number under a decimal mark."""
+
+    def is_number(cell: str | None, kind: str, mark: str) -> bool:
+        return converted(pa.array([cell], pa.string()), kind, mark) is not None
+
+    cells = [None if pd.isna(cell) else cell for cell in frame[name]]
+    row = next(k for k, cell in enumerate(cells) if not is_number(cell, kind, decimal))
+    problem, other = f"{shown(cells[row])} is not a number", "," if decimal == "." else "."
+    if is_number(cells[row], "float64", other):
+        problem += f"; if {other!r} is the decimal mark, say decimal={other!r} (--decimal {other})"
+    return error_at(frame, row, name, problem)
