@@ -102,7 +102,10 @@ def _read(column: Any, decimal: str) -> tuple[str, Any]:
 
 def converted(column: Any, kind: str, decimal: str) -> Any:
     """A column of text in a given type; None if a cell is not a number and should be."""
-    return column if kind == "str" else _cast(_cleaned(column, decimal), kind)
+    if kind == "str":
+        return column
+    numbers = _cast(column, kind) if decimal == "." else None
+    return _cast(_cleaned(column, decimal), kind) if numbers is None else numbers
 
 
 def _cleaned(column: Any, decimal: str) -> Any:
@@ -136,15 +139,12 @@ def as_frame(columns: Mapping[str, Any], rows: int = 0) -> pd.DataFrame:
 
 def is_text(values: pd.Series) -> bool:
     """Whether a column holds text or truth values rather than numbers."""
-    kind = values.dtype
-    return kind.kind in "bOSU" or isinstance(
-        kind, pd.CategoricalDtype | pd.StringDtype | pd.BooleanDtype
-    )
+    return values.dtype.kind in "bOSU"
 
 
 def to_numbers(values: pd.Series) -> tuple[np.ndarray[Any, np.dtype[np.float64]], Any]:
     """Cells as numbers, NaN where they are missing or none, and which are none (bool, n)."""
-    if values.dtype.kind in "fiub" or isinstance(values.dtype, pd.BooleanDtype):
+    if values.dtype.kind in "fiub":
         numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
         return numbers, np.zeros(len(numbers), dtype=bool)
     if isinstance(values.dtype, pd.CategoricalDtype):
@@ -247,6 +247,7 @@ class ColumnEncoding:
         return {t: int(n) for t, n, k in zip(texts, counts, places, strict=True) if k < 0 and n}
 
 
+@dataclass
 class _Learner:
     """Learns the encoding of a column, block after block, and notes cells that are wrong.
 
@@ -254,19 +255,15 @@ class _Learner:
     to ``room`` numbers, and beyond that of a random sample; there may be ``most`` categories.
     """
 
-    def __init__(
-        self,
-        name: str,
-        missing: Missing = "error",
-        *,
-        declared: bool = False,
-        room: int | None = None,
-        most: int | None = None,
-    ) -> None:
-        self.name, self.missing = name, missing
-        self.declared, self.room, self.most = declared, room, most
+    name: str
+    missing: Missing = "error"
+    declared: bool = False
+    room: int | None = None
+    most: int | None = None
+
+    def __post_init__(self) -> None:
         self.gaps = WrongCells(
-            name,
+            self.name,
             "the cell is empty{others}; fill it in, leave the row or the column out, or fit with "
             "missing='median' or missing='indicator' (--missing)",
             one=", and so is one after it",
@@ -287,15 +284,14 @@ class _Learner:
 class NumberLearner(_Learner):
     """Learns the encoding of a column of numbers."""
 
-    def __init__(self, name: str, missing: Missing = "error", **limits: Any) -> None:
-        super().__init__(name, missing, **limits)
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self.wrong = [
-            WrongCells(name, "{cell} is not a number"),
-            WrongCells(name, "{cell} is not finite; correct the cell, or empty it"),
+            WrongCells(self.name, "{cell} is not a number"),
+            WrongCells(self.name, "{cell} is not finite; correct the cell, or empty it"),
         ]
         self._has_values = False
-        self._sample: list[tuple[Array, Array]] = []  # numbers and their random keys
-        self._count = 0
+        self._sample: list[Array] = []  # random keys and numbers, (n, 2)
 
     def read(self, frame: pd.DataFrame) -> Array:
         """Numbers, NaN where they are missing or none; dates are refused."""
@@ -316,16 +312,16 @@ class NumberLearner(_Learner):
         numbers = self.read(block)
         self._has_values = self._has_values or bool(block[self.name].notna().any())
         if self.missing != "error":
-            there = ~np.isnan(numbers)
-            self._sample.append((numbers[there], key[there]))
-            self._count += int(there.sum())
-            if self.room is not None and self._count > 2 * self.room:
-                self._shrink(self.room)
+            self._sample.append(np.column_stack([key, numbers])[~np.isnan(numbers)])
+            if self.room is not None and sum(map(len, self._sample)) > 2 * self.room:
+                self._sample = [self._sampled()]
 
-    def _shrink(self, room: int) -> None:
-        numbers, key = (np.concatenate(parts) for parts in zip(*self._sample, strict=True))
-        keep = np.argpartition(key, room)[:room]
-        self._sample, self._count = [(numbers[keep], key[keep])], room
+    def _sampled(self) -> Array:
+        """Those numbers that have the smallest keys, as many as there is room for."""
+        sample = np.concatenate(self._sample)
+        if self.room is None or len(sample) <= self.room:
+            return sample
+        return sample[np.argpartition(sample[:, 0], self.room)[: self.room]]
 
     def encoding(self, path: str | None) -> ColumnEncoding:
         """What was learnt; raises an error if the column cannot be used."""
@@ -334,20 +330,17 @@ class NumberLearner(_Learner):
         self.check(gaps=self.missing != "error")
         if self.missing == "error":
             return ColumnEncoding(self.name)
-        if self.room is not None and self._count > self.room:
-            self._shrink(self.room)
-        median = float(np.median(np.concatenate([numbers for numbers, _ in self._sample])))
         flagged = self.missing == "indicator" and bool(self.gaps)
-        return ColumnEncoding(self.name, None, median, flagged)
+        return ColumnEncoding(self.name, None, float(np.median(self._sampled()[:, 1])), flagged)
 
 
 class CategoryLearner(_Learner):
     """Learns the encoding of a column of categories."""
 
-    def __init__(self, name: str, missing: Missing = "error", **limits: Any) -> None:
-        super().__init__(name, missing, **limits)
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._typos = WrongCells(
-            name,
+            self.name,
             "{cell} is not a number{others}, as the other {n} cells of the column are; correct it, "
             "empty the cell if the value is not known, or name the column as categorical",
             one=" (nor is one cell after it)",
@@ -358,24 +351,18 @@ class CategoryLearner(_Learner):
 
     def read(self, frame: pd.DataFrame) -> tuple[list[str], Indices]:
         """The distinct texts, and their places in the rows, -1 where a cell is missing."""
-        codes, uniques = pd.factorize(frame[self.name])
-        texts = [to_text(u) for u in uniques.tolist()]
-        if len(set(texts)) < len(texts):  # 1 and 1.0, or blanks around a word
-            index = {text: k for k, text in enumerate(dict.fromkeys(texts))}
-            codes = np.array([*(index[t] for t in texts), -1])[codes]
-            texts = list(index)
+        codes, texts = pd.factorize(cell_texts(frame[self.name]))
         self.gaps.add(frame, codes < 0)
-        return texts, codes
+        return texts.tolist(), codes
 
     def add(self, block: pd.DataFrame, key: Array) -> None:
         """Take some rows into account."""
         texts, codes = self.read(block)
         counts = np.bincount(codes[codes >= 0], minlength=len(texts)).tolist()
         self._counts.update(dict(zip(texts, counts, strict=True)))
-        values = block[self.name]
-        if not self.declared and not _has_category_type(values):
-            codes, uniques = pd.factorize(values)
-            numbers, wrong = to_numbers(pd.Series(uniques))
+        dtype = block[self.name].dtype
+        if not (self.declared or dtype.kind == "b" or isinstance(dtype, pd.CategoricalDtype)):
+            numbers, wrong = to_numbers(pd.Series(texts, dtype=object))
             self._n_numbers += int(np.append(~np.isnan(numbers), False)[codes].sum())
             self._typos.add(block, np.append(wrong, False)[codes])
         if self.most is not None and len(self._counts) > self.most:
@@ -405,8 +392,3 @@ class CategoryLearner(_Learner):
             return ColumnEncoding(self.name, tuple(sorted({*texts, EMPTY})), EMPTY)
         usual = None if self.missing == "error" else max(texts, key=self._counts.__getitem__)
         return ColumnEncoding(self.name, tuple(sorted(texts)), usual)
-
-
-def _has_category_type(values: pd.Series) -> bool:
-    kind = values.dtype
-    return kind.kind == "b" or isinstance(kind, pd.CategoricalDtype | pd.BooleanDtype)

@@ -10,10 +10,11 @@ import secrets
 import shutil
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 from polyfid.tables.places import DAMAGE, CsvRow, Dialect, TableError, TableFile, csv_rows, shown
 from polyfid.text import name_few
@@ -59,14 +60,14 @@ def _find_kind(name: str, path: str) -> TableFile:
     """The file with its kind, which follows from its first bytes, whatever its name is."""
     with open(path, "rb") as file:
         start = file.read(8)
-    short = name if name == "standard input" else Path(name).name
+    short = Path(name).name
     problem = None
-    if start.startswith(_ZIP) and _is_model(path):
-        problem = (
-            "this is a model that polyfid saved, not a table; polyfid inspect says what it holds"
-        )
-    elif start.startswith((_ZIP, _OLD_EXCEL)):
+    if start.startswith((_ZIP, _OLD_EXCEL)):
+        from polyfid.model_files import is_model  # which other tables are read without
+
         problem = "this is a spreadsheet or a zip archive, not text; save the sheet as CSV"
+        if is_model(path):
+            problem = "this is a model, not a table; polyfid inspect says what it holds"
     elif short.lower().endswith(".json"):
         problem = (
             "JSON is no table; an export of Label Studio is read where it is the only file, other "
@@ -74,15 +75,8 @@ def _find_kind(name: str, path: str) -> TableFile:
         )
     if problem is not None:
         raise TableError(problem, path=short)
-    if start.startswith(_PARQUET):
-        return TableFile(short, path, "parquet")
-    return TableFile(short, path, "csv", zipped=start.startswith(_GZIP))
-
-
-def _is_model(path: str) -> bool:
-    from polyfid.model_files import is_model  # which tables are read without
-
-    return is_model(path)
+    kind: Literal["csv", "parquet"] = "parquet" if start.startswith(_PARQUET) else "csv"
+    return TableFile(short, path, kind, zipped=start.startswith(_GZIP))
 
 
 # ---------------------------------------------------------------------------- dialect
@@ -120,14 +114,11 @@ def _check_arguments(delimiter: str | None, decimal: str | None, encoding: str |
         raise ValueError(f"delimiter and decimal are both {decimal!r}; they must differ")
     if encoding is not None:
         try:
-            codec = codecs.lookup(encoding)
+            "".encode(encoding)
         except LookupError:
             raise ValueError(
-                f"encoding must be one that Python has, such as 'utf-8' or 'cp1252'; "
-                f"got {encoding!r}"
+                f"encoding must be one of text, such as 'utf-8' or 'cp1252'; got {encoding!r}"
             ) from None
-        if not codec._is_text_encoding:
-            raise ValueError(f"encoding must be one of text; got {encoding!r}")
 
 
 def _decoded(start: bytes, encoding: str, file: TableFile) -> str:
@@ -144,22 +135,18 @@ def _decoded(start: bytes, encoding: str, file: TableFile) -> str:
 
 def _find_delimiter(text: str, whole: bool) -> str:
     """The one that cuts most rows into as many cells as the header, and the header into most."""
-    best, best_score = ",", (0.0, 1)
+    scores = {",": (0.0, 1)}
     for delimiter in DELIMITERS:
-        try:
+        with suppress(csv.Error):
             rows = [*filter(None, csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))]
-        except csv.Error:
-            continue
-        if not whole and len(rows) > 1:
-            rows.pop()  # it may be cut
-        width = len(rows[0]) if rows else 0
-        if width > 1:
-            alike = sum(len(row) == width for row in rows) / len(rows)
-            # Rounded: one or two rows more that fit are no reason for a header of fewer cells.
-            score = (round(alike, 1), width)
-            if score > best_score:
-                best, best_score = delimiter, score
-    return best
+            if not whole and len(rows) > 1:
+                rows.pop()  # it may be cut
+            width = len(rows[0]) if rows else 0
+            if width > 1:
+                alike = sum(len(row) == width for row in rows) / len(rows)
+                # Rounded: one or two rows more that fit are no reason for a header of fewer cells.
+                scores[delimiter] = (round(alike, 1), width)
+    return max(scores, key=scores.__getitem__)
 
 
 def _read_header(
@@ -188,18 +175,12 @@ def _read_header(
 def clean_names(cells: list[str], path: str | None) -> tuple[str, ...]:
     """Names of columns without blanks around them; empty ones become ``unnamed_1`` and so on."""
     names = [str(c).strip().lstrip("\ufeff") or f"unnamed_{k}" for k, c in enumerate(cells, 1)]
-    places: dict[str, list[int]] = {}
-    for k, name in enumerate(names, 1):
-        places.setdefault(name, []).append(k)
-    twice = {name: at for name, at in places.items() if len(at) > 1}
+    twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        name, at = next(iter(twice.items()))
-        more = f", and {name_few(list(twice)[1:])} come twice too" if len(twice) > 1 else ""
-        raise TableError(
-            f"columns {at[0]} and {at[1]} are both called {name!r}{more}; rename one",
-            path=path,
-            row=1,
-        )
+        first, second, *_ = (k for k, name in enumerate(names, 1) if name == twice[0])
+        more = f", and {name_few(twice[1:])} come twice too" if len(twice) > 1 else ""
+        problem = f"columns {first} and {second} are both called {twice[0]!r}{more}; rename one"
+        raise TableError(problem, path=path, row=1)
     return tuple(names)
 
 

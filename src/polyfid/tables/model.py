@@ -25,7 +25,7 @@ from polyfid.learning.progress import Callback
 from polyfid.tables.column import ColumnEncoding, Missing
 from polyfid.tables.encoder import TableEncoder, Unknown, warn_of_unknown
 from polyfid.tables.labelled import LabelledTable, Roles, one_class_error
-from polyfid.tables.large import LabelledFiles, Spool, resumed
+from polyfid.tables.large import Spool, open_labelled, resumed
 from polyfid.tables.places import columns_of_file, file_of, no_column
 from polyfid.tables.read import iter_blocks, read_table
 from polyfid.text import bytes_in_words
@@ -118,9 +118,10 @@ class TableModel:
     ) -> TableModel:
         """The model of labelled rows in files, which may be larger than memory.
 
-        The files are read twice, block after block: once to learn what they hold, and once to
-        write all rows as numbers into a temporary folder. From there passes of inference read them,
-        by `MultiFidelityClassifier.fit_blocks`. The model keeps no rows (``table`` is None).
+        The files are read in blocks: text files once for the types of their columns, then all to
+        learn what they hold, and again to write all rows as numbers into a temporary folder. From
+        there passes of inference read them, by `MultiFidelityClassifier.fit_blocks`. The model
+        keeps no rows (``table`` is None).
 
         Parameters
         ----------
@@ -163,7 +164,7 @@ class TableModel:
         if spool is not None and not Path(spool).is_dir():
             raise ValueError(f"spool must be a folder that is there; got {os.fspath(spool)!r}")
         with (
-            LabelledFiles(files, roles, level_files, rows=rows, **csv) as labelled,
+            open_labelled(files, roles, level_files, rows=rows, **csv) as labelled,
             tempfile.TemporaryDirectory(prefix="polyfid-", dir=spool) as folder,
         ):
             summary = labelled.survey(missing, callback)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -137,7 +137,7 @@ def _iter_blocks(
     source: Any, types: Mapping[str, str] | None, rows: int, *csv: str | None
 ) -> Iterator[pd.DataFrame]:
     with open_table(source, *csv) as table:
-        yield from table.blocks(types, rows)
+        yield from table.blocks(table.infer(table.head.columns) if types is None else types, rows)
 
 
 @contextmanager
@@ -165,27 +165,18 @@ class TypedTable:
     """A table whose columns have types of their own; it can be read again and again.
 
     `CsvTable` has the same methods. ``head`` has all columns and no rows. ``read`` gives all rows,
-    ``blocks`` those of columns that have a type. ``scan`` gives blocks of some columns, in types
-    that may turn out wrong for a text file: where ``text_columns`` has changed after a scan, the
-    scan is to be repeated. ``final`` gives the same blocks in types that hold for all rows.
+    ``blocks`` those of the columns that have a type.
     """
 
     head: pd.DataFrame
     has_rows: bool
 
     read: Callable[[Collection[str]], pd.DataFrame]
-    blocks: Callable[[Collection[str] | None, int], Iterator[pd.DataFrame]]
+    blocks: Callable[[Collection[str], int], Iterator[pd.DataFrame]]
 
-    def text_columns(
-        self, names: Sequence[str], text: Collection[str], rows: int
-    ) -> frozenset[str]:
-        """Columns of text among some names, those that are to be text included."""
-        return frozenset(n for n in names if n in text or is_text(self.head[n]))
-
-    def scan(self, names: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
-        return self.blocks(names, rows)
-
-    final = scan
+    def infer(self, names: Iterable[str], text: Collection[str] = ()) -> dict[str, str]:
+        """Types of columns, "str" or one of numbers; those in ``text`` are to be text."""
+        return {n: "str" if n in text or is_text(self.head[n]) else "float64" for n in names}
 
 
 class FrameTable(TypedTable):
@@ -198,10 +189,8 @@ class FrameTable(TypedTable):
     def read(self, text: Collection[str]) -> pd.DataFrame:
         return self._frame
 
-    def blocks(self, types: Collection[str] | None, rows: int) -> Iterator[pd.DataFrame]:
-        frame = self._frame
-        if types is not None:
-            frame = frame[[name for name in frame.columns if name in types]]
+    def blocks(self, types: Collection[str], rows: int) -> Iterator[pd.DataFrame]:
+        frame = self._frame[[name for name in self._frame.columns if name in types]]
         for start in range(0, max(len(frame), 1), rows):
             yield frame.iloc[start : start + rows]
 
@@ -224,14 +213,14 @@ class ParquetTable(TypedTable):
         frame = _renamed(table.to_pandas(), self._file.name)
         return RowPlaces.of_file(self._file.name, len(frame)).attached_to(frame)
 
-    def blocks(self, types: Collection[str] | None, rows: int) -> Iterator[pd.DataFrame]:
+    def blocks(self, types: Collection[str], rows: int) -> Iterator[pd.DataFrame]:
         places = FileRows(self._file.name, 0, columns=tuple(self.head.columns))
         return _blocks(self._batches(types, rows), rows, places)
 
-    def _batches(self, types: Collection[str] | None, rows: int) -> Iterator[pa.RecordBatch]:
+    def _batches(self, types: Collection[str], rows: int) -> Iterator[pa.RecordBatch]:
         with self._opened() as parquet:
             named = zip(self._names, self.head.columns, strict=True)
-            chosen = {raw: name for raw, name in named if types is None or name in types}
+            chosen = {raw: name for raw, name in named if name in types}
             schema = pa.schema([parquet.schema_arrow.field(raw) for raw in chosen])
             yield pa.RecordBatch.from_pylist([], schema=schema).rename_columns([*chosen.values()])
             for batch in parquet.iter_batches(batch_size=rows, columns=list(chosen)):
@@ -293,7 +282,7 @@ class CsvTable:
 
     def __init__(self, file: TableFile, dialect: Dialect) -> None:
         self._file, self._dialect = file, dialect
-        self._types: ColumnTypes | None = None
+        self._decimal: str | None = None
         self.has_rows = dialect.has_rows
         frame = pd.DataFrame(np.empty((0, len(dialect.names)), object), columns=dialect.names)
         self.head = RowPlaces.of_file(file.name, 0).attached_to(frame)
@@ -305,57 +294,38 @@ class CsvTable:
         places = RowPlaces((FileRows.of_csv(self._file, self._dialect, len(frame)),))
         return places.attached_to(frame)
 
-    def blocks(self, types: Mapping[str, str] | None, rows: int) -> Iterator[pd.DataFrame]:
-        """Where types are given, only the decimal mark is detected, in the first rows."""
+    def infer(self, names: Iterable[str], text: Collection[str] = ()) -> dict[str, str]:
+        """Types that hold for all rows, which are read for it."""
+        wanted, decimals = list(names), self._dialect.decimals
+        # The decimal mark is that of all columns, whichever are wanted.
+        every = wanted if len(decimals) == 1 else self._dialect.names
+        types = ColumnTypes(every, decimals, text)
+        for batch in self._batches(every):
+            types.read(batch)
+        self._decimal, made = types.decimal, types.types()
+        return {name: made[name] for name in wanted}
+
+    def blocks(self, types: Mapping[str, str], rows: int) -> Iterator[pd.DataFrame]:
         names = self._dialect.names
-        inferred = ColumnTypes(names, self._dialect.decimals)
-        for batch in self._batches(names):
-            inferred.read(batch)
-            if types is not None:
-                break
-        chosen = inferred.types() if types is None else types
-        return self._typed({n: chosen[n] for n in names if n in chosen}, inferred.decimal, rows)
-
-    def text_columns(
-        self, names: Sequence[str], text: Collection[str], rows: int
-    ) -> frozenset[str]:
-        """Those of the first block, and of all rows after a scan."""
-        if self._types is None:
-            decimals = self._dialect.decimals
-            # The decimal mark is that of all columns, whichever are wanted.
-            every = names if len(decimals) == 1 else self._dialect.names
-            self._types = ColumnTypes(every, decimals, text)
-            next(self.scan(names, rows))
-        types = self._types.types()
-        return frozenset(name for name in names if types[name] == "str")
-
-    def scan(self, names: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
-        assert self._types is not None
-        batches = self._batches(list(self._types.types()))
-        for block in _blocks(batches, rows, self._places, self._types.read):
-            yield block[list(names)]
-
-    def final(self, names: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
-        assert self._types is not None
-        types = self._types.types()
-        return self._typed({name: types[name] for name in names}, self._types.decimal, rows)
-
-    def _typed(self, types: Mapping[str, str], decimal: str, rows: int) -> Iterator[pd.DataFrame]:
-        """Blocks of columns in given types; a cell that is not a number and should be is named."""
+        types = {name: types[name] for name in names if name in types}
+        decimal = self._decimal or self._first_decimal()
 
         def convert(table: pa.Table) -> dict[str, Any]:
             made = {name: converted(table[name], kind, decimal) for name, kind in types.items()}
             return {n: table[n] if column is None else column for n, column in made.items()}
 
-        for block in _blocks(self._batches(list(types)), rows, self._places, convert):
+        places = FileRows.of_block(self._file, self._dialect, 0)
+        for block in _blocks(self._batches(list(types)), rows, places, convert):
             for name, kind in types.items():
                 if kind != "str" and is_text(block[name]):
                     raise _number_error(block, name, kind, decimal)
             yield block
 
-    @property
-    def _places(self) -> FileRows:
-        return FileRows.of_block(self._file, self._dialect, 0)
+    def _first_decimal(self) -> str:
+        """The decimal mark, as far as the first rows tell."""
+        types = ColumnTypes(self._dialect.names, self._dialect.decimals)
+        types.read(next(self._batches(self._dialect.names)))
+        return types.decimal
 
     def _batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Batches of columns of text; one at least."""
