@@ -98,9 +98,6 @@ def test_other_sources(tidy, tmp_path, kind):
     assert model.classifier.levels_ == tuple(levels or ("crowd", "expert"))
 
 
-# --------------------------------------------------------------------- types and medians
-
-
 @pytest.mark.parametrize("rows", [50, 7])
 def test_the_dialect_is_found_once_and_rows_are_read_three_times(tmp_path, monkeypatch, rows):
     """For the types of columns, which are those of all rows, for their cells, and as numbers."""
@@ -120,16 +117,6 @@ def test_the_dialect_is_found_once_and_rows_are_read_three_times(tmp_path, monke
     assert model.classifier.levels_ == ("1", "2")
 
 
-@pytest.mark.parametrize("missing", ["median", "indicator"])
-def test_missing_values(tidy, tmp_path, missing):
-    tidy.loc[[3, 200], "heat"] = np.nan
-    tidy.loc[[5, 250], "kind"] = None
-    tidy.to_csv(tmp_path / "tidy.csv", index=False)
-    for source in (tmp_path / "tidy.csv", tidy):
-        model = fit_files([source], missing=missing)
-        assert_as_in_memory(model, read_labelled([source]), missing)
-
-
 def test_medians_of_very_many_numbers_are_those_of_a_sample(monkeypatch):
     rng = np.random.RandomState(0)
     frame = pd.DataFrame({"x": rng.normal(size=4000), "label": [0, 1] * 2000, "fidelity": "a"})
@@ -141,8 +128,6 @@ def test_medians_of_very_many_numbers_are_those_of_a_sample(monkeypatch):
     assert column.fill != exact
     assert column.fill == pytest.approx(exact, abs=5 * 1.2533 / np.sqrt(1000))
 
-
-# ---------------------------------------------------------------------------- complaints
 
 BROKEN = {
     "a typo": ("heat", 150, "wraam"),
@@ -216,9 +201,6 @@ def test_files_without_rows_and_files_that_change(tidy, path, write):
                 list(files.encoded(summary))
 
 
-# ------------------------------------------------------------------------------- spool
-
-
 def test_the_spool_is_announced_and_removed(tidy, tmp_path):
     said, steps = [], []
     fit_files([tidy], rows=100, spool=tmp_path, say=said.append, callback=steps.append)
@@ -276,9 +258,6 @@ def test_memory_is_that_of_a_few_blocks(tidy, tmp_path, monkeypatch):
     finally:
         tracemalloc.stop()
     assert peak < 16.0  # megabytes, which is what the features take as numbers
-
-
-# -------------------------------------------------------------------------- checkpoints
 
 
 def interrupt(source, checkpoint):

@@ -34,77 +34,59 @@ _EXACT = 2**53
 _ORDER = ["", "int64", "float64", "str"]
 
 
-# ------------------------------------------------------------------- types of cells of text
+def infer_types(
+    batches: Iterable[Any], names: Iterable[str], decimals: str, text: Collection[str] = ()
+) -> tuple[dict[str, str], str]:
+    """Types that hold for all cells of columns of text, and their decimal mark.
 
-
-class ColumnTypes:
-    """Types that hold for all cells of columns of text, found block after block.
-
-    ``decimals`` are the decimal marks to choose from: ".", "," or both. Columns in ``text`` stay
-    text whatever they hold.
+    ``decimals`` are the marks to choose from: ".", "," or both. It is a comma if some column is of
+    numbers only with it, and none only with a point. Columns in ``text`` stay text.
     """
-
-    def __init__(self, names: Iterable[str], decimals: str, text: Collection[str] = ()) -> None:
-        start = {name: "str" if name in text else "" for name in names}
-        self._types = {mark: dict(start) for mark in decimals}
-
-    def read(self, table: Any) -> dict[str, Any]:
-        """Take cells of text into account; returns the columns as numbers or text."""
-        columns: dict[str, dict[str, Any]] = {mark: {} for mark in self._types}
-        for mark, types in self._types.items():
-            for name, before in types.items():
-                kind, columns[mark][name] = before, table[name]
-                if before != "str":
-                    kind, columns[mark][name] = _read(table[name], mark)
-                types[name] = max(before, kind, key=_ORDER.index)
-        return columns[self.decimal]
-
-    @property
-    def decimal(self) -> str:
-        """A comma, if some column is of numbers only with it, and none only with a point."""
-        if len(self._types) == 1:
-            return next(iter(self._types))
-        pairs = [(kind, self._types[","][name]) for name, kind in self._types["."].items()]
+    start = {name: "str" if name in text else "" for name in names}
+    by_mark = {mark: dict(start) for mark in decimals}
+    for batch in batches:
+        for mark, types in by_mark.items():
+            for name, kind in types.items():
+                if kind != "str":
+                    types[name] = max(kind, _type_of(batch[name], mark), key=_ORDER.index)
+    decimal = decimals
+    if len(decimals) > 1:
+        pairs = [(kind, by_mark[","][name]) for name, kind in by_mark["."].items()]
         with_comma = any(point == "str" != comma for point, comma in pairs)
         with_point = any(comma == "str" != point for point, comma in pairs)
-        return "," if with_comma and not with_point else "."
-
-    def types(self) -> dict[str, str]:
-        """By column "int64", "float64" or "str", under the decimal mark."""
-        return {name: kind or "float64" for name, kind in self._types[self.decimal].items()}
+        decimal = "," if with_comma and not with_point else "."
+    return {name: kind or "float64" for name, kind in by_mark[decimal].items()}, decimal
 
 
-def _read(column: Any, decimal: str) -> tuple[str, Any]:
-    """The type that all cells of a column of text allow, "" if all are missing, and the column.
+def _type_of(column: Any, decimal: str) -> str:
+    """The type that all cells of a column of text allow, "" if all are missing.
 
     A column of whole numbers and missing cells is "float64", as there is no missing integer.
     """
-    cells, numbers = column, _cast(column, "float64") if decimal == "." else None
-    if numbers is None:  # not just numbers: the long way
-        cells = _cleaned(column, decimal)
-        numbers = _cast(cells, "float64")
+    numbers = converted(column, "float64", decimal)
     if numbers is None:
-        return "str", column
+        return "str"
     if numbers.null_count == len(numbers):
-        return "", numbers
+        return ""
     if not pc.all(pc.equal(pc.floor(numbers), numbers)).as_py():
-        return "float64", numbers
+        return "float64"
+    cells = _cleaned(column, decimal)
     if not pc.all(pc.match_substring_regex(cells, "^[+-]?[0-9]+$")).as_py():
-        return "float64", numbers  # such as 1.0 and 1e3
+        return "float64"  # such as 1.0 and 1e3
     if pc.any(pc.match_substring_regex(cells, "^[+-]?0[0-9]")).as_py():
-        return "str", column  # a name
+        return "str"  # a name
     whole = _cast(cells, "int64")
     if whole is not None and not whole.null_count:
-        return "int64", whole
+        return "int64"
     # Missing cells, a plus sign or too many digits; these would be lost.
-    return ("str", column) if pc.max(pc.abs(numbers)).as_py() >= _EXACT else ("float64", numbers)
+    return "str" if pc.max(pc.abs(numbers)).as_py() >= _EXACT else "float64"
 
 
 def converted(column: Any, kind: str, decimal: str) -> Any:
     """A column of text in a given type; None if a cell is not a number and should be."""
     if kind == "str":
         return column
-    numbers = _cast(column, kind) if decimal == "." else None
+    numbers = _cast(column, kind) if decimal == "." else None  # which is fast
     return _cast(_cleaned(column, decimal), kind) if numbers is None else numbers
 
 
@@ -156,9 +138,6 @@ def to_numbers(values: pd.Series) -> tuple[np.ndarray[Any, np.dtype[np.float64]]
     return numbers, (np.isnan(numbers) & cells.notna().to_numpy())
 
 
-# ------------------------------------------------------------------- labels and levels
-
-
 def level_names(cells: pd.Series) -> NDArray[Any]:
     """Names of levels: 1 and 1.0 are one, also as text."""
     codes, present = pd.factorize(cell_texts(cells))
@@ -196,9 +175,6 @@ def sorted_levels(fidelity: Iterable[Any]) -> tuple[str, ...]:
         return tuple(names)
 
 
-# ----------------------------------------------------------------------------- encodings
-
-
 @dataclass(frozen=True)
 class ColumnEncoding:
     """How one column becomes numbers.
@@ -214,8 +190,9 @@ class ColumnEncoding:
     flagged: bool = False
 
     def __post_init__(self) -> None:
-        fills = (float, int) if self.categories is None else (str,)
-        if self.fill is not None and not isinstance(self.fill, fills):
+        is_number = isinstance(self.fill, float | int)
+        fits = is_number if self.categories is None else self.fill in self.categories
+        if self.fill is not None and not fits:
             raise ValueError(f"{self.fill!r} cannot replace a cell of column {self.name!r}")
 
     @property
@@ -224,7 +201,7 @@ class ColumnEncoding:
             return tuple(f"{self.name}={category}" for category in self.categories)
         return (self.name, f"{self.name} missing") if self.flagged else (self.name,)
 
-    def encode(self, frame: pd.DataFrame, out: Array) -> dict[str, int]:
+    def encode(self, frame: pd.DataFrame, out: Array) -> Counter[str]:
         """Write the numbers of some rows; returns the rows of each category that is unknown."""
         if self.categories is None:
             column = NumberLearner(self.name)
@@ -233,18 +210,15 @@ class ColumnEncoding:
             out[:, 0] = np.where(np.isnan(numbers), float(self.fill or 0.0), numbers)
             if self.flagged:
                 out[:, 1] = np.isnan(numbers)
-            return {}
-        categories = CategoryLearner(self.name)
-        texts, codes = categories.read(frame)
-        categories.check(gaps=self.fill is not None)
-        index = {category: k for k, category in enumerate(self.categories)}
-        places = [index.get(text, -1) for text in texts]
-        at = np.array([*places, index.get(str(self.fill), -1)])[codes]  # gaps are the last one
-        out[:] = 0.0
-        rows = np.flatnonzero(at >= 0)
-        out[rows, at[rows]] = 1.0
-        counts = np.bincount(codes[codes >= 0], minlength=len(texts))
-        return {t: int(n) for t, n, k in zip(texts, counts, places, strict=True) if k < 0 and n}
+            return Counter()
+        learner = CategoryLearner(self.name)
+        texts, codes = learner.read(frame)
+        learner.check(gaps=self.fill is not None)
+        categories = pd.Index(self.categories, dtype=object)
+        at = categories.get_indexer(pd.Index([*texts, self.fill], dtype=object))
+        at = at[codes]  # -1 where a cell is missing, which is the last one
+        out[:] = at[:, None] == np.arange(len(categories))
+        return Counter(texts[k] for k in codes[at < 0])
 
 
 @dataclass

@@ -13,10 +13,12 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import Any, Literal
 
-from polyfid.tables.places import DAMAGE, CsvRow, Dialect, TableError, TableFile, csv_rows, shown
+from polyfid.tables.places import DAMAGE, CsvRow, TableError, TableFile, shown
 from polyfid.text import name_few
 
 DELIMITERS = (",", ";", "\t", "|")
@@ -79,30 +81,26 @@ def _find_kind(name: str, path: str) -> TableFile:
     return TableFile(short, path, kind, zipped=start.startswith(_GZIP))
 
 
-# ---------------------------------------------------------------------------- dialect
-
-
 def find_dialect(
     file: TableFile,
     delimiter: str | None = None,
     decimal: str | None = None,
     encoding: str | None = None,
-) -> Dialect:
-    """The dialect of a file, as far as it is not given; the file is opened once."""
+) -> TableFile:
+    """The file with its dialect, as far as that is not given, and its header."""
     _check_arguments(delimiter, decimal, encoding)
     try:
         with file.open() as stream:
             start = stream.read(SAMPLE)
-            marked = (name for mark, name in _MARKS if start.startswith(mark))
-            encoding = encoding or next(marked, "utf-8")
-            text = _decoded(start, encoding, file)
-            delimiter = delimiter or _find_delimiter(text, whole=len(start) < SAMPLE)
-            stream.seek(0)
-            names, header_lines, has_rows = _read_header(file, stream, encoding, delimiter)
+        marked = (name for mark, name in _MARKS if start.startswith(mark))
+        encoding = encoding or next(marked, "utf-8")
+        text = _decoded(start, encoding, file)
+        delimiter = delimiter or _find_delimiter(text, whole=len(start) < SAMPLE)
+        decimals = decimal or ("." if delimiter == "," else ".,")
+        file = replace(file, encoding=encoding, delimiter=delimiter, decimals=decimals)
+        return _with_header(file)
     except DAMAGE as error:
         raise _damaged(file, error) from error
-    decimals = decimal or ("." if delimiter == "," else ".,")
-    return Dialect(encoding, delimiter, decimals, names, header_lines, has_rows)
 
 
 def _check_arguments(delimiter: str | None, decimal: str | None, encoding: str | None) -> None:
@@ -123,11 +121,11 @@ def _check_arguments(delimiter: str | None, decimal: str | None, encoding: str |
 
 def _decoded(start: bytes, encoding: str, file: TableFile) -> str:
     if "utf-16" not in encoding and start[:1024].count(b"\0") > 100:
-        raise TableError("this is a binary file, not a table of text or Parquet", path=file.name)
+        raise file.error("this is a binary file, not a table of text or Parquet")
     try:
         text = codecs.getincrementaldecoder(encoding)("replace").decode(start)
     except UnicodeError as error:
-        raise TableError(f"the file is not {encoding} text: {error}", path=file.name) from error
+        raise file.error(f"the file is not {encoding} text: {error}") from error
     if not text.strip("\ufeff\r\n\t ,;|"):
         raise _empty(file)
     return text
@@ -149,11 +147,9 @@ def _find_delimiter(text: str, whole: bool) -> str:
     return max(scores, key=scores.__getitem__)
 
 
-def _read_header(
-    file: TableFile, stream: IO[bytes], encoding: str, delimiter: str
-) -> tuple[tuple[str, ...], int, bool]:
-    """Names of the columns, the line on which they end, and whether rows follow."""
-    rows = csv_rows(stream, encoding, delimiter)
+def _with_header(file: TableFile) -> TableFile:
+    """The file with the names of its columns, the line on which they end, and if rows follow."""
+    rows = file.read_rows()
     try:
         header = next(rows)
         try:
@@ -163,13 +159,14 @@ def _read_header(
     except StopIteration:
         raise _empty(file) from None
     except UnicodeDecodeError as error:
-        raise _undecodable(file, encoding, delimiter) from error
+        raise _undecodable(file) from error
     except UnicodeError as error:
-        raise TableError(f"the file is not {encoding} text: {error}", path=file.name) from error
+        raise file.error(f"the file is not {file.encoding} text: {error}") from error
     except csv.Error as error:
         problem = f"names of columns cannot be read ({error}); is a quote not closed?"
-        raise TableError(problem, path=file.name, row=1) from error
-    return clean_names(header.cells, file.name), header.end, has_rows
+        raise file.error(problem, row=1) from error
+    columns = clean_names(header.cells, file.name)
+    return replace(file, columns=columns, header_lines=header.end, has_rows=has_rows)
 
 
 def clean_names(cells: list[str], path: str | None) -> tuple[str, ...]:
@@ -184,82 +181,71 @@ def clean_names(cells: list[str], path: str | None) -> tuple[str, ...]:
     return tuple(names)
 
 
-# ----------------------------------------------------------------- why it cannot be read
-
-
-def explained(file: TableFile, dialect: Dialect, error: BaseException) -> TableError:
+def explained(file: TableFile, error: BaseException) -> TableError:
     """The error of a file that Arrow cannot read: Python reads it again to find the wrong row."""
     line = 1
     try:
-        with file.open() as stream:
-            rows = csv_rows(stream, dialect.encoding, dialect.delimiter)
-            next(rows)
-            for row in rows:
-                line = row.line
-                if len(row.cells) != len(dialect.names):
-                    return _ragged(file, dialect, row)
+        for row in islice(file.read_rows(), 1, None):
+            line = row.line
+            if len(row.cells) != len(file.columns):
+                return _ragged(file, row)
     except UnicodeDecodeError:
-        return _undecodable(file, dialect.encoding, dialect.delimiter)
+        return _undecodable(file)
     except csv.Error as problem:
         text = f"a cell after this row cannot be read ({problem}); is a quote not closed?"
-        return TableError(text, path=file.name, row=line)
+        return file.error(text, row=line)
     except (OSError, UnicodeError, *DAMAGE) as problem:
         return _damaged(file, problem)
-    return TableError(f"the file cannot be read: {error}", path=file.name)
+    return file.error(f"the file cannot be read: {error}")
 
 
-def _ragged(file: TableFile, dialect: Dialect, row: CsvRow) -> TableError:
-    cells, width, column = row.cells, len(dialect.names), None
+def _ragged(file: TableFile, row: CsvRow) -> TableError:
+    cells, width, column = row.cells, len(file.columns), None
     longest = max(cells, key=len)
     text = f"the row has {len(cells)} cell{'s' * (len(cells) != 1)}, the header {width}"
     if row.end > row.line and "\n" in longest and len(cells) < width:
-        column = dialect.names[len(cells) - 1]
+        column = file.columns[len(cells) - 1]
         text = (
             f"a quote is opened here and not closed before row {row.end}: the cell begins with "
             f"{shown(longest.splitlines()[0])}; close the quote, or double it if it is part of the "
             "text"
         )
     elif len(cells) < width:
-        text += f": from {dialect.names[len(cells)]!r} on there is nothing"
+        text += f": from {file.columns[len(cells)]!r} on there is nothing"
     else:
         text += (
-            f": {shown(cells[width])} is beyond the last column, {dialect.names[-1]!r}; a cell "
-            f"with the delimiter {dialect.delimiter!r} in it must be in quotes"
+            f": {shown(cells[width])} is beyond the last column, {file.columns[-1]!r}; a cell "
+            f"with the delimiter {file.delimiter!r} in it must be in quotes"
         )
-    return TableError(text, path=file.name, row=row.line, column=column)
+    return file.error(text, row.line, column)
 
 
-def raise_if_quote_open(file: TableFile, dialect: Dialect) -> None:
+def raise_if_quote_open(file: TableFile) -> None:
     """Refuse a file whose last cell begins with a quote that is never closed."""
     end = 0
     try:
-        with file.open() as stream:
-            for row in csv_rows(stream, dialect.encoding, dialect.delimiter, strict=True):
-                end = row.end
+        for row in file.read_rows(strict=True):
+            end = row.end
     except csv.Error as error:
         if "end of data" in str(error):
-            raise TableError(
+            problem = (
                 "a quote is opened here and never closed, so that all that follows is one cell; "
-                "close the quote, or double it if it is part of the text",
-                path=file.name,
-                row=end + 1,
-                column=dialect.names[-1],
-            ) from None
+                "close the quote, or double it if it is part of the text"
+            )
+            raise file.error(problem, end + 1, file.columns[-1]) from None
 
 
 def _empty(file: TableFile) -> TableError:
-    return TableError("the file is empty; its first row must hold names of columns", path=file.name)
+    return file.error("the file is empty; its first row must hold names of columns")
 
 
 def _damaged(file: TableFile, error: BaseException) -> TableError:
-    return TableError(
-        f"the compressed file is damaged or cut off ({error}); copy it again", path=file.name
-    )
+    return file.error(f"the compressed file is damaged or cut off ({error}); copy it again")
 
 
-def _undecodable(file: TableFile, encoding: str, delimiter: str) -> TableError:
+def _undecodable(file: TableFile) -> TableError:
     """The error of a file with bytes that its encoding does not have."""
-    label = "UTF-8" if encoding.startswith("utf-8") else encoding
+    label = "UTF-8" if file.encoding.startswith("utf-8") else file.encoding
     advice = (
         "give the encoding, such as encoding='cp1252' (--encoding cp1252) for files of Excel in "
         "western Europe, or save the file as UTF-8"
@@ -267,16 +253,13 @@ def _undecodable(file: TableFile, encoding: str, delimiter: str) -> TableError:
     names: list[str] = []
     with file.open() as stream:
         for number, line in enumerate(stream, start=1):
-            names = names or line.decode(encoding, "replace").strip().split(delimiter)
+            cells = line.decode(file.encoding, "replace").strip().split(file.delimiter)
+            names = names or cells
             try:
-                line.decode(encoding)
+                line.decode(file.encoding)
             except UnicodeDecodeError as error:
-                cells = line.decode(encoding, "replace").split(delimiter)
                 place = next((i for i, c in enumerate(cells) if "\ufffd" in c), len(names))
-                return TableError(
-                    f"the byte 0x{line[error.start]:02x} is not {label} text; {advice}",
-                    path=file.name,
-                    row=number,
-                    column=names[place].strip('"') if number > 1 and place < len(names) else None,
-                )
-    return TableError(f"the file is not {label} text; {advice}", path=file.name)
+                column = names[place].strip('"') if number > 1 and place < len(names) else None
+                byte = f"0x{line[error.start]:02x}"
+                return file.error(f"the byte {byte} is not {label} text; {advice}", number, column)
+    return file.error(f"the file is not {label} text; {advice}")

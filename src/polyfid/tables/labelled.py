@@ -274,9 +274,6 @@ def named(frame: pd.DataFrame, place: int) -> pd.DataFrame:
     return places.attached_to(frame.reset_index(drop=True))
 
 
-# ----------------------------------------------------------------------------- columns
-
-
 def find_columns(
     frames: Sequence[pd.DataFrame], roles: Roles, names: Sequence[str | None]
 ) -> tuple[Roles, list[str], tuple[str, ...]]:
@@ -343,9 +340,6 @@ def _declared_order(
         tuple(map(to_text, t.categories)) if getattr(t, "ordered", False) else None for t in dtypes
     }
     return orders.pop() if len(orders) == 1 else None
-
-
-# ------------------------------------------------------------------- labels and levels
 
 
 class LabelScan:

@@ -99,31 +99,28 @@ class LabelledFiles:
         # Where all tables have text, or all have numbers, there is nothing to compare.
         scan = LabelScan(roles, self.names, text_features - {*roles.categorical})
         files: dict[str | None, None] = {}
-        labels: dict[str, None] = {}
-        present: dict[str, None] = {}
-        counts: Counter[Any] = Counter()  # rows of pairs of level and label
+        counts: Counter[Any] = Counter()  # rows with a weight, by level and label
         n_rows = 0
         for number, block in self._blocks(types):
             label, fidelity, weight = scan.read(block, number)
             files[file_of(block)] = None
-            labels |= dict.fromkeys(pd.unique(label[~pd.isna(label)]))
+            pairs = pd.DataFrame({"level": fidelity, "label": label, "counts": weight > 0.0})
+            counts.update(pairs.groupby(["level", "label"], sort=False)["counts"].sum().to_dict())
+            labels = [*dict.fromkeys(name for _, name in counts)]
             if len(labels) > MOST_CLASSES:
                 problem = (
                     f"there are more than {MOST_CLASSES} different labels, such as "
-                    f"{name_few([*labels][:3])}: measurements or names, not classes; put classes in"
+                    f"{name_few(labels[:3])}: measurements or names, not classes; put classes in"
                 )
                 raise TableError(problem, path=file_of(block), column=roles.target)
-            pairs = pd.DataFrame({"level": fidelity, "label": label})
-            present |= dict.fromkeys(pd.unique(fidelity[~pd.isna(fidelity)]))
-            counts.update(pairs[weight > 0.0].value_counts().to_dict())
             encoder._add(block)
             n_rows += len(block)
             if callback is not None:
                 callback(Progress("reading", n_rows, None, math.nan))
-        values = as_classes(np.array([*labels], dtype=object))
+        values = as_classes(np.array(labels, dtype=object))
         path = next(iter(files))
         scan.check(values, path)
-        levels = roles.levels or sorted_levels(present)
+        levels = roles.levels or sorted_levels(level for level, _ in counts)
         classes = np.unique(values)
         codes = dict(zip(labels, np.searchsorted(classes, values).tolist(), strict=True))
         table = np.zeros((len(levels), len(classes)), dtype=np.intp)
@@ -191,9 +188,6 @@ def open_labelled(
 
 def _changed(block: pd.DataFrame) -> TableError:
     return TableError("the file changed while it was read", path=file_of(block))
-
-
-# ---------------------------------------------------------------------- rows on disk
 
 
 @dataclass(frozen=True)
@@ -275,9 +269,6 @@ class Spool:
 
 def _is_there(folder: str) -> bool:
     return Path(folder).is_dir()
-
-
-# ------------------------------------------------------------------------ checkpoints
 
 
 def resumed(

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
@@ -184,8 +185,6 @@ class TableModel:
             Path(checkpoint).unlink(missing_ok=True)
         return cls(summary.encoder, model, summary.roles)
 
-    # --------------------------------------------------------------- predicting
-
     def predict(
         self, frame: Any, fidelity: str | None = None, id: str | None = None
     ) -> pd.DataFrame:
@@ -224,14 +223,14 @@ class TableModel:
         one warning names all unknown categories.
         """
         unknown: Unknown = Counter()
-        waiting: deque[Any] = deque()
         with _workers(self, n_jobs, client) as (submit, ahead):
-            for block in blocks:
-                waiting.append(submit(block, fidelity, id))
-                if len(waiting) > ahead:
-                    yield _next(waiting, unknown)
+            futures = (submit(block, fidelity, id) for block in blocks)
+            waiting = deque(islice(futures, ahead))
             while waiting:
-                yield _next(waiting, unknown)
+                waiting.extend(islice(futures, 1))
+                made, new = waiting.popleft().result()
+                unknown.update(new)
+                yield made
         warn_of_unknown(unknown)
 
     def read_blocks(
@@ -269,11 +268,10 @@ class TableModel:
         self._check_columns(frame, id)
         model, classes = self.classifier, [str(c) for c in self.classifier.classes_]
         x, unknown = self.encoder.encode(frame)
+        p = np.empty((0, len(classes)))
+        mean = variance = p if len(classes) > 2 else p[:, 0]
         if len(frame):
             p, mean, variance = model.predict_all(self._named(x), fidelity)
-        else:
-            p = np.empty((0, len(classes)))
-            mean = variance = np.empty(0 if len(classes) == 2 else (0, len(classes)))
         columns: dict[str, Any] = {"label": model.classes_[np.argmax(p, axis=1)]}
         for name, values in (("p", p), ("latent_mean", mean), ("latent_sd", np.sqrt(variance))):
             if values.ndim == 1:
@@ -285,8 +283,6 @@ class TableModel:
         if key is not None:
             made.insert(0, "id" if key in made.columns else key, frame[key].to_numpy())
         return made, unknown
-
-    # --------------------------------------------------------------- describing
 
     def training(self) -> tuple[pd.DataFrame, NDArray[Any], NDArray[np.str_]]:
         """The training rows as the classifier got them: X, y and fidelity."""
@@ -313,8 +309,6 @@ class TableModel:
             "inputs": self.encoder.kinds_,
             "missing": self.encoder.missing,
         }
-
-    # ------------------------------------------------------------------- saving
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file that `polyfid.load` reads; by custom ``*.polyfid``.
@@ -378,11 +372,3 @@ def _workers(
         sent = client.submit(replace, replace(model, table=None), pure=False)
         work = partial(client.submit, TableModel._predict, sent, pure=False)
         yield work, 2 * max(sum(client.nthreads().values()), 1)
-
-
-def _next(waiting: deque[Any], unknown: Unknown) -> pd.DataFrame:
-    """The predictions of the oldest block; its unknown categories are added to the others."""
-    made: pd.DataFrame
-    made, new = waiting.popleft().result()
-    unknown.update(new)
-    return made

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from polyfid.frames import is_frame, to_pandas
-from polyfid.tables.column import ColumnTypes, as_frame, converted, is_text
+from polyfid.tables.column import as_frame, converted, infer_types, is_text
 from polyfid.tables.csv_files import (
     clean_names,
     explained,
@@ -24,7 +25,6 @@ from polyfid.tables.csv_files import (
 )
 from polyfid.tables.places import (
     DAMAGE,
-    Dialect,
     FileRows,
     RowPlaces,
     TableError,
@@ -155,10 +155,7 @@ def open_table(
         if file.kind == "parquet":
             yield ParquetTable(file)
         else:
-            yield CsvTable(file, find_dialect(file, delimiter, decimal, encoding))
-
-
-# ------------------------------------------------------ data frames and Parquet files
+            yield CsvTable(find_dialect(file, delimiter, decimal, encoding))
 
 
 class TypedTable:
@@ -214,8 +211,8 @@ class ParquetTable(TypedTable):
         return RowPlaces.of_file(self._file.name, len(frame)).attached_to(frame)
 
     def blocks(self, types: Collection[str], rows: int) -> Iterator[pd.DataFrame]:
-        places = FileRows(self._file.name, 0, columns=tuple(self.head.columns))
-        return _blocks(self._batches(types, rows), rows, places)
+        file = replace(self._file, columns=tuple(self.head.columns))
+        return _blocks(self._batches(types, rows), rows, file)
 
     def _batches(self, types: Collection[str], rows: int) -> Iterator[pa.RecordBatch]:
         with self._opened() as parquet:
@@ -235,7 +232,7 @@ class ParquetTable(TypedTable):
             if isinstance(error, OSError) and error.errno is not None:
                 raise
             problem = f"the Parquet file is damaged or cut off ({error}); write it again"
-            raise TableError(problem, path=self._file.name) from error
+            raise self._file.error(problem) from error
 
 
 def _renamed(frame: pd.DataFrame, path: str | None) -> pd.DataFrame:
@@ -246,7 +243,7 @@ def _renamed(frame: pd.DataFrame, path: str | None) -> pd.DataFrame:
 def _blocks(
     batches: Iterator[pa.RecordBatch],
     rows: int,
-    file: FileRows,
+    file: TableFile,
     convert: Callable[[pa.Table], Mapping[str, Any]] | None = None,
 ) -> Iterator[pd.DataFrame]:
     """Data frames of so many rows, with their places, of batches of any size; one at least."""
@@ -256,7 +253,7 @@ def _blocks(
         frame = as_frame(columns, len(table))
         frame.index = pd.RangeIndex(start, start + len(frame))
         start += len(frame)
-        yield RowPlaces((replace(file, rows=start),)).attached_to(frame)
+        yield RowPlaces((FileRows(file.name, start, file=file),)).attached_to(frame)
 
 
 def _regrouped(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:
@@ -274,68 +271,55 @@ def _regrouped(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.Tabl
         yield pa.Table.from_batches(waiting)
 
 
-# -------------------------------------------------------------------------- text files
-
-
 class CsvTable:
     """A text file in a dialect; see `TypedTable`. All cells are read as text and then converted."""
 
-    def __init__(self, file: TableFile, dialect: Dialect) -> None:
-        self._file, self._dialect = file, dialect
+    def __init__(self, file: TableFile) -> None:
+        self._file, self.has_rows = file, file.has_rows
         self._decimal: str | None = None
-        self.has_rows = dialect.has_rows
-        frame = pd.DataFrame(np.empty((0, len(dialect.names)), object), columns=dialect.names)
+        frame = pd.DataFrame(np.empty((0, len(file.columns)), object), columns=[*file.columns])
         self.head = RowPlaces.of_file(file.name, 0).attached_to(frame)
 
     def read(self, text: Collection[str]) -> pd.DataFrame:
-        names = self._dialect.names
-        table = pa.Table.from_batches(list(self._batches(names)))
-        frame = as_frame(ColumnTypes(names, self._dialect.decimals, text).read(table))
-        places = RowPlaces((FileRows.of_csv(self._file, self._dialect, len(frame)),))
-        return places.attached_to(frame)
+        file = self._file
+        table = pa.Table.from_batches(list(self._batches(file.columns)))
+        types, decimal = infer_types([table], file.columns, file.decimals, text)
+        frame = as_frame({n: converted(table[n], kind, decimal) for n, kind in types.items()})
+        return RowPlaces((FileRows.of_csv(file, len(frame)),)).attached_to(frame)
 
     def infer(self, names: Iterable[str], text: Collection[str] = ()) -> dict[str, str]:
         """Types that hold for all rows, which are read for it."""
-        wanted, decimals = list(names), self._dialect.decimals
+        wanted, decimals = list(names), self._file.decimals
         # The decimal mark is that of all columns, whichever are wanted.
-        every = wanted if len(decimals) == 1 else self._dialect.names
-        types = ColumnTypes(every, decimals, text)
-        for batch in self._batches(every):
-            types.read(batch)
-        self._decimal, made = types.decimal, types.types()
-        return {name: made[name] for name in wanted}
+        every = wanted if len(decimals) == 1 else self._file.columns
+        types, self._decimal = infer_types(self._batches(every), every, decimals, text)
+        return {name: types[name] for name in wanted}
 
     def blocks(self, types: Mapping[str, str], rows: int) -> Iterator[pd.DataFrame]:
-        names = self._dialect.names
+        names, decimal = self._file.columns, self._decimal
         types = {name: types[name] for name in names if name in types}
-        decimal = self._decimal or self._first_decimal()
+        if decimal is None:  # as far as the first rows tell
+            _, decimal = infer_types(islice(self._batches(names), 1), names, self._file.decimals)
 
         def convert(table: pa.Table) -> dict[str, Any]:
             made = {name: converted(table[name], kind, decimal) for name, kind in types.items()}
             return {n: table[n] if column is None else column for n, column in made.items()}
 
-        places = FileRows.of_block(self._file, self._dialect, 0)
-        for block in _blocks(self._batches(list(types)), rows, places, convert):
+        for block in _blocks(self._batches(list(types)), rows, self._file, convert):
             for name, kind in types.items():
                 if kind != "str" and is_text(block[name]):
                     raise _number_error(block, name, kind, decimal)
             yield block
 
-    def _first_decimal(self) -> str:
-        """The decimal mark, as far as the first rows tell."""
-        types = ColumnTypes(self._dialect.names, self._dialect.decimals)
-        types.read(next(self._batches(self._dialect.names)))
-        return types.decimal
-
     def _batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Batches of columns of text; one at least."""
-        file, dialect = self._file, self._dialect
+        file = self._file
         schema = pa.schema([(name, pa.string()) for name in names])
-        if not dialect.has_rows:
+        if not file.has_rows:
             yield pa.RecordBatch.from_pylist([], schema=schema)
             return
         # The last column is always read: a quote that is never closed swallows rows there.
-        last, batch = dialect.names[-1], None
+        last, batch = file.columns[-1], None
         try:
             for batch in self._reader([*dict.fromkeys([*names, last])]):
                 yield pa.RecordBatch.from_arrays([batch[name] for name in names], schema=schema)
@@ -344,25 +328,25 @@ class CsvTable:
             elif len(batch):
                 end = batch[last][len(batch) - 1].as_py()
                 if "\n" in end or "\r" in end:
-                    raise_if_quote_open(file, dialect)
+                    raise_if_quote_open(file)
         except (pa.ArrowException, UnicodeError, OSError, *DAMAGE) as error:
             if isinstance(error, OSError) and error.errno is not None and not file.zipped:
                 raise
-            raise explained(file, dialect, error) from error
+            raise explained(file, error) from error
 
     def _reader(self, names: list[str]) -> pacsv.CSVStreamingReader:
-        file, dialect = self._file, self._dialect
-        header = sum(len(name) + 3 for name in dialect.names)
+        file = self._file
+        header = sum(len(name) + 3 for name in file.columns)
         return pacsv.open_csv(
             pa.input_stream(file.path, compression="gzip" if file.zipped else None),
             read_options=pacsv.ReadOptions(
                 block_size=min(max(CHUNK, 16 * header), LONGEST_CHUNK),
                 use_threads=True,
-                skip_rows=dialect.header_lines,
-                column_names=list(dialect.names),
-                encoding="utf8" if dialect.encoding.startswith("utf-8") else dialect.encoding,
+                skip_rows=file.header_lines,
+                column_names=list(file.columns),
+                encoding="utf8" if file.encoding.startswith("utf-8") else file.encoding,
             ),
-            parse_options=pacsv.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=True),
+            parse_options=pacsv.ParseOptions(delimiter=file.delimiter, newlines_in_values=True),
             convert_options=pacsv.ConvertOptions(
                 include_columns=names, column_types=dict.fromkeys(names, pa.string())
             ),
