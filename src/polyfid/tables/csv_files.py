@@ -69,7 +69,7 @@ def _find_kind(name: str, path: str) -> TableFile:
 
         problem = "this is a spreadsheet or a zip archive, not text; save the sheet as CSV"
         if is_model(path):
-            problem = "this is a model, not a table; polyfid inspect says what it holds"
+            problem = "this is a model that polyfid saved, not a table; see polyfid inspect"
     elif short.lower().endswith(".json"):
         problem = (
             "JSON is no table; an export of Label Studio is read where it is the only file, other "
