@@ -29,25 +29,13 @@ def test_rows_keep_their_numbers_when_some_are_left_out_before(write):
 
 
 def test_one_table_per_level_in_the_order_given(write):
-    files = {
-        "sim": write("x,label\n1,0\n2,1\n", "a.csv"),
-        "exp": write("label,x\n1,3\n", "b.csv"),
-    }
-    table = read_labelled([], Roles(), level_files=files)
+    files = {"sim": write("x,label\n1,0\n2,1\n", "a.csv"), "exp": write("label,x\n1,3\n", "b.csv")}
+    table = read_labelled([], level_files=files)
     assert table.levels == ("sim", "exp")
     assert table.features["x"].tolist() == [1, 2, 3]
     assert table.label.tolist() == [0, 1, 1]
     assert table.places[2] == "b.csv, row 2"
     assert table.counts().to_numpy().tolist() == [[1, 1], [0, 1]]
-
-
-def test_there_and_back(write):
-    table = read_labelled([write(TIDY)])
-    again = read_labelled([table.to_frame()])
-    assert again.levels == table.levels
-    assert again.ids.tolist() == table.ids.tolist()
-    assert again.label.tolist() == table.label.tolist()
-    pd.testing.assert_frame_equal(again.features, table.features)
 
 
 @pytest.mark.parametrize(
@@ -87,11 +75,6 @@ def test_labels_are_whole_numbers_or_text(write, labels, expected):
     assert read_labelled([write(f"x,label,fidelity\n{rows}")]).label.tolist() == expected
 
 
-def test_labels_of_several_files_are_of_one_type(write):
-    files = {"a": write("x,label\n1,0\n2,1\n", "a.csv"), "b": write("x,label\n1,yes\n", "b.csv")}
-    assert read_labelled([], None, files).label.tolist() == ["0", "1", "yes"]
-
-
 def test_columns_that_are_no_features(write):
     path = write(",x,worker,label,fidelity,\n0,1,ann,a,c,\n1,2,bob,b,c,\n")
     table = read_labelled([path])
@@ -99,21 +82,9 @@ def test_columns_that_are_no_features(write):
     assert table.left_out == ("unnamed_1", "worker", "unnamed_6")
     asked = read_labelled([path], Roles(features=["worker", "unnamed_1"]))
     assert asked.features.columns.tolist() == ["worker", "unnamed_1"]
-
-
-def test_an_id_or_weight_that_is_asked_to_be_a_feature(write):
-    table = read_labelled([write(TIDY)], Roles(features=["weight", "x"]))
-    assert table.features.columns.tolist() == ["weight", "x"]
-    assert table.weight is None
-
-
-def test_categorical_columns_keep_their_text(write):
-    path = write("x,code,label,fidelity\n1,1.0,a,c\n2,2,b,c\n")
-    table = read_labelled([path], Roles(categorical=["code"]))
-    assert table.features["code"].tolist() == ["1.0", "2"]
-
-
-# ------------------------------------------------------------------------ complaints
+    asked = read_labelled([write(TIDY)], Roles(features=["weight", "x"], categorical=["x"]))
+    assert asked.features.to_dict("list") == {"weight": [2, 1], "x": ["1.5", "2.5"]}
+    assert asked.weight is None
 
 
 def complaint(files, roles=None, level_files=None, **csv):
@@ -139,7 +110,13 @@ LEVELS = Roles(levels=["crowd", "gold"])
         ("x,label\n1,a\n", None, None, None, "'fidelity' of levels of trust.*--level NAME=FILE"),
         ("0.5,1.5,1\n0.6,1.4,0\n", None, None, None, "row 1 looks like data"),
         ("x\n1\n", Roles(id="key", weight="w"), None, None, r"\(and 3 more problems\)"),
-        ("x,label,fidelity\n1,a,c\n\n2,,c\n3,,c\n", None, 4, "label", "nor has one after it"),
+        (
+            "x,label,fidelity\n1,a,c\n\n2,,c\n3,,c\n4,b,\n",
+            None,
+            4,
+            "label",
+            "nor has one after it.*1 more",
+        ),
         ("x,label,fidelity\n1,a,c\n\n2,b,\n", None, 4, "fidelity", "the row has no level"),
         (
             "x,label,fidelity\n1,a,crowd\n3,b,glod\n",
@@ -163,14 +140,6 @@ def test_what_is_wrong_is_named_with_its_place(write, content, roles, row, colum
         raise error
 
 
-def test_all_that_is_wrong_is_listed(write):
-    error = complaint([write("x,label,fidelity\n1,a,c\n\n2,,c\n3,,c\n4,b,\n")])
-    assert [p.partition(":")[0] for p in error.problems] == [
-        "t.csv, row 4, column 'label'",
-        "t.csv, row 6, column 'fidelity'",
-    ]
-
-
 def test_a_level_file_that_says_it_is_of_another_level(write):
     error = complaint([], None, {"crowd": write("x,label,fidelity\n1,a,crowd\n2,b,gold\n")})
     assert (error.row, error.column) == (3, "fidelity")
@@ -190,16 +159,16 @@ def test_calls_that_make_no_sense(write):
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    ("wrong", "words"),
     [
-        {"features": "x"},
-        {"features": []},
-        {"levels": ["a", "a"]},
-        {"target": "fidelity"},
-        {"features": ["label"]},
-        {"features": ["x"], "categorical": ["y"]},
+        ({"features": "x"}, "features must be a list of distinct names; got 'x'"),
+        ({"features": []}, "at least one name"),
+        ({"levels": ["a", "a"]}, "levels must be a list of distinct names"),
+        ({"target": "fidelity"}, "fidelity and target are both column 'fidelity'"),
+        ({"features": ["label"]}, "column 'label' is the target"),
+        ({"features": ["x"], "categorical": ["y"]}, "'y', which is not among features"),
     ],
 )
-def test_roles_that_make_no_sense(wrong):
-    with pytest.raises(ValueError, match=r".+"):
+def test_roles_that_make_no_sense(wrong, words):
+    with pytest.raises(ValueError, match=words):
         Roles(**wrong)

@@ -21,42 +21,40 @@ def client(cluster):
         yield client
 
 
-@pytest.fixture(scope="module")
-def tidy():
-    return make_rows()
+TIDY = make_rows()
 
 
 @pytest.fixture(scope="module")
-def model(tidy):
-    return fit_files([tidy], rows=60)
+def model():
+    return fit_files([TIDY], rows=60)
 
 
-def test_a_fit_is_that_of_one_process(client, tidy, model):
-    there = fit_files([tidy], rows=60, client=client)
+def test_a_fit_is_that_of_one_process(client, model):
+    there = fit_files([TIDY], rows=60, client=client)
     assert list(there.classifier.feature_names_in_) == list(there.encoder.names_)
     np.testing.assert_allclose(
-        there.predict(tidy).filter(like="p_"), model.predict(tidy).filter(like="p_"), atol=1e-8
+        there.predict(TIDY).filter(like="p_"), model.predict(TIDY).filter(like="p_"), atol=1e-8
     )
 
 
-def test_predictions_come_in_order(client, tidy, model):
-    blocks = [tidy[start : start + 9] for start in range(0, 300, 9)]
+def test_predictions_come_in_order(client, model):
+    blocks = [TIDY[start : start + 9] for start in range(0, 300, 9)]
     here = list(model.predict_blocks(blocks))
     there = list(model.predict_blocks(iter(blocks), client=client))
     pd.testing.assert_frame_equal(pd.concat(there), pd.concat(here), rtol=1e-12)
 
 
-def test_errors_and_warnings_come_from_workers(client, tidy, model, tmp_path):
-    new = tidy.assign(kind="brand-new")
+def test_errors_and_warnings_come_from_workers(client, model, tmp_path):
+    new = TIDY.assign(kind="brand-new")
     with pytest.warns(UserWarning, match=r"300 rows are in no category.*brand-new"):
         list(model.predict_blocks([new[:100], new[100:]], client=client))
     path = tmp_path / "new.csv"
-    tidy.assign(heat=[*tidy["heat"][:-1], None]).to_csv(path, index=False)
+    TIDY.assign(heat=[*TIDY["heat"][:-1], None]).to_csv(path, index=False)
     with pytest.raises(TableError, match=r"new.csv, row 301, column 'heat': the cell is empty"):
         list(model.predict_blocks(model.read_blocks(path, rows=50), client=client))
 
 
-def test_a_folder_that_workers_do_not_see(client, tidy, monkeypatch):
+def test_a_folder_that_workers_do_not_see(client, monkeypatch):
     monkeypatch.setattr(large, "_is_there", lambda folder: Path(folder) is None)
     with pytest.raises(ValueError, match=r"worker tcp.* does not see the folder .*--spool"):
-        fit_files([tidy], client=client)
+        fit_files([TIDY], client=client)

@@ -38,15 +38,11 @@ def test_importing_tables_loads_no_model():
     assert sklearn == "False"
 
 
-# -------------------------------------------------------------------- what is understood
-
-
 def test_numbers_text_and_missing_cells(write):
     frame = read_table(write("a,b,c,d\n1,1.5,x,NA\n2,,NA,3\n"))
     assert frame["a"].dtype == np.int64
     assert frame["c"].tolist() == ["x", "NA"]  # text stays what it is
-    assert frame[["b", "d"]].isna().to_numpy().tolist() == [[False, True], [True, False]]
-    assert frame["d"][1] == 3.0
+    assert frame[["b", "d"]].fillna(0.0).to_numpy().tolist() == [[1.5, 0.0], [0.0, 3.0]]
 
 
 @pytest.mark.parametrize(
@@ -151,9 +147,6 @@ def test_data_frames_of_pandas_and_polars():
         read_table(pd.DataFrame([[1, 2]], columns=["a", "a"]))
 
 
-# ------------------------------------------------------------------------- row numbers
-
-
 def test_rows_have_the_number_of_their_line_even_after_rows_are_chosen(write):
     frame = read_table(write('x,y\n1,"a\nb"\n\n2,c\n3,d\n'))
     assert list(RowPlaces.of(frame)) == ["t.csv, row 2", "t.csv, row 5", "t.csv, row 6"]
@@ -163,14 +156,10 @@ def test_rows_have_the_number_of_their_line_even_after_rows_are_chosen(write):
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-@pytest.mark.parametrize("start", ["", "\n\n"])
-def test_rows_are_counted_whichever_way_lines_end(write, start, end):
-    text = start + "x,y\n1,a\n2,b\n"
-    frame = read_table(write(text.replace("\n", end)))
-    assert [int(p.split()[-1]) for p in RowPlaces.of(frame)] == [len(start) + 2, len(start) + 3]
-
-
-# ---------------------------------------------------------------------------- complaints
+def test_rows_are_counted_whichever_way_lines_end(write, end):
+    for start in ("", "\n\n"):
+        frame = read_table(write(f"{start}x,y\n1,a\n2,b\n".replace("\n", end)))
+        assert [int(p.split()[-1]) - len(start) for p in RowPlaces.of(frame)] == [2, 3]
 
 
 @pytest.mark.parametrize("content", ["", "\n\n", "\ufeff", " , ,\n", gzip.compress(b"", mtime=0)])
@@ -201,11 +190,6 @@ def test_what_is_wrong_is_named_with_its_place(write, content, row, column, word
         raise error
 
 
-def test_another_encoding(write):
-    path = write("id,town\n2,Köln\n".encode("cp1252"))
-    assert read_table(path, encoding="cp1252")["town"].tolist() == ["Köln"]
-
-
 def test_a_quote_that_is_not_closed_in_a_column_left_out(write):
     with pytest.raises(TableError, match="row 3, column 'b'"):
         list(iter_blocks(write('a,b\n1,2\n3,"4\n5,6\n'), {"a": "float64"}))
@@ -233,7 +217,9 @@ def test_files_that_are_no_tables(write, content, words):
     "wrong",
     [{"delimiter": "ab"}, {"decimal": ";"}, {"encoding": "klingon"}, {"encoding": "hex"}],
 )
-def test_wrong_options(write, wrong):
+def test_options_of_text(write, wrong):
+    path = write("id,town\n2,Köln\n".encode("cp1252"))
+    assert read_table(path, encoding="cp1252")["town"].tolist() == ["Köln"]
     with pytest.raises(ValueError, match=next(iter(wrong))):
         read_table(write("a,b\n1,2\n"), **wrong)
 
@@ -243,9 +229,6 @@ def test_what_is_no_source(tmp_path):
         read_table(3)
     with pytest.raises(FileNotFoundError):
         read_table(tmp_path / "none.csv")
-
-
-# ---------------------------------------------------------------------------- blocks
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 7, 100])
@@ -274,13 +257,11 @@ def test_a_cell_that_is_no_number_is_named(write):
 
 
 def test_a_decimal_comma_that_came_as_a_surprise_is_explained(write):
-    path = write("x;y\n" + "1;2\n" * 30_000 + "1;2,5\n")
-    with pytest.raises(TableError, match=r"row 30002, column 'y': '2,5' .*\(--decimal ,\)"):
+    path = write("x;y\n" + "1;2\n" * 300_000 + "1;2,5\n")
+    with pytest.raises(TableError, match=r"row 300002, column 'y': '2,5' .*\(--decimal ,\)"):
         list(iter_blocks(path, {"y": "float64"}))
     assert list(iter_blocks(path, {"y": "float64"}, decimal=","))[-1]["y"].iloc[-1] == 2.5
 
-
-# ------------------------------------------------------------------------------ fuzz
 
 SEEDS = [
     b"id,x,label\n1,0.5,good\n2,1.5,bad\n3,,good\n",

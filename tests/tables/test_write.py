@@ -1,8 +1,6 @@
 """Tables to files: complete or not at all, and harmless in a spreadsheet."""
 
 import gzip
-import os
-import stat
 
 import numpy as np
 import pandas as pd
@@ -36,13 +34,10 @@ def test_what_is_written_is_read(tmp_path, name):
 
 
 def test_formats_follow_the_name(tmp_path):
-    frame = pd.DataFrame({"a": [1], "b": ["x"]})
-    write_table(frame, tmp_path / "t.tsv")
-    assert (tmp_path / "t.tsv").read_bytes() == b"a\tb\n1\tx\n"
-    write_table(frame, tmp_path / "t.csv", delimiter=";")
-    assert (tmp_path / "t.csv").read_bytes() == b"a;b\n1;x\n"
-    write_table(frame, tmp_path / "t.csv.gz")
-    assert gzip.decompress((tmp_path / "t.csv.gz").read_bytes()) == b"a,b\n1,x\n"
+    for name, mark, bytes_of in (("t.tsv", "\t", bytes), ("t.csv.gz", ",", gzip.decompress)):
+        write_table(pd.DataFrame({"a": [1], "b": ["x"]}), tmp_path / name)
+        text = f"a{mark}b\n1{mark}x\n".encode()
+        assert bytes_of((tmp_path / name).read_bytes()) == text
 
 
 def test_formulas_are_disarmed_and_numbers_are_not(tmp_path):
@@ -68,15 +63,8 @@ def test_truth_values_categories_and_mixtures_are_text(tmp_path):
         }
     )
     write_table(frame, tmp_path / "t.csv")
-    lines = (tmp_path / "t.csv").read_text().splitlines()
-    assert lines[0] == "b,c,o,d"
-    assert lines[1].startswith("True,u,1,2020-01-02")
-    assert lines[2] == "False,,x,"
-
-
-def test_standard_output(capfdbinary):
-    write_table(frames(2, rows=1), "-")
-    assert capfdbinary.readouterr().out == b"k,y\n0,t0\n1,t1\n"
+    header, first, second = (tmp_path / "t.csv").read_text().splitlines()
+    assert (header, first[:19], second) == ("b,c,o,d", "True,u,1,2020-01-02", "False,,x,")
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError, GeneratorExit])
@@ -98,11 +86,6 @@ def test_blocks_of_different_columns_are_refused(tmp_path):
         with pytest.raises(ValueError, match="same columns"):
             write_table([pd.DataFrame({"a": [1]}), pd.DataFrame({"b": [1]})], tmp_path / name)
         assert not list(tmp_path.iterdir())
-
-
-def test_devices_are_written_to():
-    write_table(frames(1), "/dev/null")
-    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
 
 
 def test_tables_without_rows_keep_their_header(tmp_path):

@@ -34,86 +34,72 @@ _EXACT = 2**53
 _ORDER = ["", "int64", "float64", "str"]
 
 
-# ------------------------------------------------------------------- types of cells of text
+def infer_types(
+    batches: Iterable[Any], names: Iterable[str], decimals: str, text: Collection[str] = ()
+) -> tuple[dict[str, str], str]:
+    """Types that hold for all cells of columns of text, and their decimal mark.
 
-
-class ColumnTypes:
-    """Types that hold for all cells of columns of text, found block after block.
-
-    ``decimals`` are the decimal marks to choose from: ".", "," or both. Columns in ``text`` stay
-    text whatever they hold.
+    ``decimals`` are the marks to choose from: ".", "," or both. It is a comma if some column is of
+    numbers only with it, and none only with a point. Columns in ``text`` stay text.
     """
-
-    def __init__(self, names: Iterable[str], decimals: str, text: Collection[str] = ()) -> None:
-        start = {name: "str" if name in text else "" for name in names}
-        self._types = {mark: dict(start) for mark in decimals}
-        self._with_point: set[str] = set()  # columns that have cells with a point
-
-    def read(self, table: Any) -> dict[str, Any]:
-        """Take cells of text into account; returns the columns as numbers or text."""
-        columns: dict[str, dict[str, Any]] = {mark: {} for mark in self._types}
-        for mark, types in self._types.items():
-            for name, before in types.items():
-                kind, columns[mark][name] = before, table[name]
-                if before != "str":
-                    kind, columns[mark][name] = _read(table[name], mark)
-                types[name] = max(before, kind, key=_ORDER.index)
-        if len(self._types) > 1:
-            self._with_point |= {
-                name
-                for name in self._types["."].keys() - self._with_point
-                if pc.any(pc.match_substring(table[name], ".")).as_py()
-            }
-        return columns[self.decimal]
-
-    @property
-    def decimal(self) -> str:
-        """A comma, if some column is of numbers with it only, and none of numbers with a point."""
-        if len(self._types) == 1:
-            return next(iter(self._types))
-        point, comma = self._types["."], self._types[","]
-        fractions = any(kind == "float64" and n in self._with_point for n, kind in point.items())
-        gained = any(kind == "str" != comma[name] for name, kind in point.items())
-        return "," if gained and not fractions else "."
-
-    def types(self) -> dict[str, str]:
-        """By column "int64", "float64" or "str", under the decimal mark."""
-        return {name: kind or "float64" for name, kind in self._types[self.decimal].items()}
+    start = {name: "str" if name in text else "" for name in names}
+    by_mark = {mark: dict(start) for mark in decimals}
+    for batch in batches:
+        for mark, types in by_mark.items():
+            for name, kind in types.items():
+                if kind != "str":
+                    types[name] = max(kind, _type_of(batch[name], mark), key=_ORDER.index)
+    decimal = decimals
+    if len(decimals) > 1:
+        pairs = [(kind, by_mark[","][name]) for name, kind in by_mark["."].items()]
+        with_comma = any(point == "str" != comma for point, comma in pairs)
+        with_point = any(comma == "str" != point for point, comma in pairs)
+        decimal = "," if with_comma and not with_point else "."
+    return {name: kind or "float64" for name, kind in by_mark[decimal].items()}, decimal
 
 
-def _read(column: Any, decimal: str) -> tuple[str, Any]:
-    """The type that all cells of a column of text allow, "" if all are missing, and the column.
+def _type_of(column: Any, decimal: str) -> str:
+    """The type that all cells of a column of text allow, "" if all are missing.
 
     A column of whole numbers and missing cells is "float64", as there is no missing integer.
     """
-    cells, numbers = column, _cast(column, pa.float64()) if decimal == "." else None
-    if numbers is None:  # not just numbers: the long way
-        cells = pc.utf8_trim_whitespace(column)
-        cells = pc.if_else(pc.is_in(cells, _NONE), pa.scalar(None, pa.string()), cells)
-        points = cells
-        if decimal == ",":
-            points = pc.replace_substring(cells, ",", ".")
-            if pc.any(pc.match_substring(cells, ".")).as_py():
-                return "str", column
-        numbers = _cast(points, pa.float64())
+    numbers = converted(column, "float64", decimal)
     if numbers is None:
-        return "str", column
+        return "str"
     if numbers.null_count == len(numbers):
-        return "", numbers
+        return ""
     if not pc.all(pc.equal(pc.floor(numbers), numbers)).as_py():
-        return "float64", numbers
+        return "float64"
+    cells = _cleaned(column, decimal)
     if not pc.all(pc.match_substring_regex(cells, "^[+-]?[0-9]+$")).as_py():
-        return "float64", numbers  # such as 1.0 and 1e3
+        return "float64"  # such as 1.0 and 1e3
     if pc.any(pc.match_substring_regex(cells, "^[+-]?0[0-9]")).as_py():
-        return "str", column  # a name
-    whole = _cast(cells, pa.int64())
+        return "str"  # a name
+    whole = _cast(cells, "int64")
     if whole is not None and not whole.null_count:
-        return "int64", whole
+        return "int64"
     # Missing cells, a plus sign or too many digits; these would be lost.
-    return ("str", column) if pc.max(pc.abs(numbers)).as_py() >= _EXACT else ("float64", numbers)
+    return "str" if pc.max(pc.abs(numbers)).as_py() >= _EXACT else "float64"
 
 
-def _cast(cells: Any, kind: pa.DataType) -> Any:
+def converted(column: Any, kind: str, decimal: str) -> Any:
+    """A column of text in a given type; None if a cell is not a number and should be."""
+    if kind == "str":
+        return column
+    numbers = _cast(column, kind) if decimal == "." else None  # which is fast
+    return _cast(_cleaned(column, decimal), kind) if numbers is None else numbers
+
+
+def _cleaned(column: Any, decimal: str) -> Any:
+    """Cells without blanks around them and with a decimal point; null where they are missing."""
+    cells = pc.utf8_trim_whitespace(column)
+    cells = pc.if_else(pc.is_in(cells, _NONE), pa.scalar(None, pa.string()), cells)
+    if decimal == ".":
+        return cells
+    return pc.if_else(pc.match_substring(cells, "."), "?", pc.replace_substring(cells, ",", "."))
+
+
+def _cast(cells: Any, kind: str) -> Any:
     """The cells as numbers, None if one is none."""
     try:
         return pc.cast(cells, kind)
@@ -135,15 +121,12 @@ def as_frame(columns: Mapping[str, Any], rows: int = 0) -> pd.DataFrame:
 
 def is_text(values: pd.Series) -> bool:
     """Whether a column holds text or truth values rather than numbers."""
-    kind = values.dtype
-    return kind.kind in "bOSU" or isinstance(
-        kind, pd.CategoricalDtype | pd.StringDtype | pd.BooleanDtype
-    )
+    return values.dtype.kind in "bOSU"
 
 
 def to_numbers(values: pd.Series) -> tuple[np.ndarray[Any, np.dtype[np.float64]], Any]:
     """Cells as numbers, NaN where they are missing or none, and which are none (bool, n)."""
-    if values.dtype.kind in "fiub" or isinstance(values.dtype, pd.BooleanDtype):
+    if values.dtype.kind in "fiub":
         numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
         return numbers, np.zeros(len(numbers), dtype=bool)
     if isinstance(values.dtype, pd.CategoricalDtype):
@@ -153,9 +136,6 @@ def to_numbers(values: pd.Series) -> tuple[np.ndarray[Any, np.dtype[np.float64]]
     cells = values.where(~values.isin(MISSING), None)
     numbers = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
     return numbers, (np.isnan(numbers) & cells.notna().to_numpy())
-
-
-# ------------------------------------------------------------------- labels and levels
 
 
 def level_names(cells: pd.Series) -> NDArray[Any]:
@@ -195,9 +175,6 @@ def sorted_levels(fidelity: Iterable[Any]) -> tuple[str, ...]:
         return tuple(names)
 
 
-# ----------------------------------------------------------------------------- encodings
-
-
 @dataclass(frozen=True)
 class ColumnEncoding:
     """How one column becomes numbers.
@@ -213,8 +190,9 @@ class ColumnEncoding:
     flagged: bool = False
 
     def __post_init__(self) -> None:
-        fills = (float, int) if self.categories is None else (str,)
-        if self.fill is not None and not isinstance(self.fill, fills):
+        is_number = isinstance(self.fill, float | int)
+        fits = is_number if self.categories is None else self.fill in self.categories
+        if self.fill is not None and not fits:
             raise ValueError(f"{self.fill!r} cannot replace a cell of column {self.name!r}")
 
     @property
@@ -223,7 +201,7 @@ class ColumnEncoding:
             return tuple(f"{self.name}={category}" for category in self.categories)
         return (self.name, f"{self.name} missing") if self.flagged else (self.name,)
 
-    def encode(self, frame: pd.DataFrame, out: Array) -> dict[str, int]:
+    def encode(self, frame: pd.DataFrame, out: Array) -> Counter[str]:
         """Write the numbers of some rows; returns the rows of each category that is unknown."""
         if self.categories is None:
             column = NumberLearner(self.name)
@@ -232,20 +210,18 @@ class ColumnEncoding:
             out[:, 0] = np.where(np.isnan(numbers), float(self.fill or 0.0), numbers)
             if self.flagged:
                 out[:, 1] = np.isnan(numbers)
-            return {}
-        categories = CategoryLearner(self.name)
-        texts, codes = categories.read(frame)
-        categories.check(gaps=self.fill is not None)
-        index = {category: k for k, category in enumerate(self.categories)}
-        places = [index.get(text, -1) for text in texts]
-        at = np.array([*places, index.get(str(self.fill), -1)])[codes]  # gaps are the last one
-        out[:] = 0.0
-        rows = np.flatnonzero(at >= 0)
-        out[rows, at[rows]] = 1.0
-        counts = np.bincount(codes[codes >= 0], minlength=len(texts))
-        return {t: int(n) for t, n, k in zip(texts, counts, places, strict=True) if k < 0 and n}
+            return Counter()
+        learner = CategoryLearner(self.name)
+        texts, codes = learner.read(frame)
+        learner.check(gaps=self.fill is not None)
+        categories = pd.Index(self.categories, dtype=object)
+        at = categories.get_indexer(pd.Index([*texts, self.fill], dtype=object))
+        at = at[codes]  # -1 where a cell is missing, which is the last one
+        out[:] = at[:, None] == np.arange(len(categories))
+        return Counter(texts[k] for k in codes[at < 0])
 
 
+@dataclass
 class _Learner:
     """Learns the encoding of a column, block after block, and notes cells that are wrong.
 
@@ -253,19 +229,15 @@ class _Learner:
     to ``room`` numbers, and beyond that of a random sample; there may be ``most`` categories.
     """
 
-    def __init__(
-        self,
-        name: str,
-        missing: Missing = "error",
-        *,
-        declared: bool = False,
-        room: int | None = None,
-        most: int | None = None,
-    ) -> None:
-        self.name, self.missing = name, missing
-        self.declared, self.room, self.most = declared, room, most
+    name: str
+    missing: Missing = "error"
+    declared: bool = False
+    room: int | None = None
+    most: int | None = None
+
+    def __post_init__(self) -> None:
         self.gaps = WrongCells(
-            name,
+            self.name,
             "the cell is empty{others}; fill it in, leave the row or the column out, or fit with "
             "missing='median' or missing='indicator' (--missing)",
             one=", and so is one after it",
@@ -286,15 +258,14 @@ class _Learner:
 class NumberLearner(_Learner):
     """Learns the encoding of a column of numbers."""
 
-    def __init__(self, name: str, missing: Missing = "error", **limits: Any) -> None:
-        super().__init__(name, missing, **limits)
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self.wrong = [
-            WrongCells(name, "{cell} is not a number"),
-            WrongCells(name, "{cell} is not finite; correct the cell, or empty it"),
+            WrongCells(self.name, "{cell} is not a number"),
+            WrongCells(self.name, "{cell} is not finite; correct the cell, or empty it"),
         ]
         self._has_values = False
-        self._sample: list[tuple[Array, Array]] = []  # numbers and their random keys
-        self._count = 0
+        self._sample: list[Array] = []  # random keys and numbers, (n, 2)
 
     def read(self, frame: pd.DataFrame) -> Array:
         """Numbers, NaN where they are missing or none; dates are refused."""
@@ -315,16 +286,16 @@ class NumberLearner(_Learner):
         numbers = self.read(block)
         self._has_values = self._has_values or bool(block[self.name].notna().any())
         if self.missing != "error":
-            there = ~np.isnan(numbers)
-            self._sample.append((numbers[there], key[there]))
-            self._count += int(there.sum())
-            if self.room is not None and self._count > 2 * self.room:
-                self._shrink(self.room)
+            self._sample.append(np.column_stack([key, numbers])[~np.isnan(numbers)])
+            if self.room is not None and sum(map(len, self._sample)) > 2 * self.room:
+                self._sample = [self._sampled()]
 
-    def _shrink(self, room: int) -> None:
-        numbers, key = (np.concatenate(parts) for parts in zip(*self._sample, strict=True))
-        keep = np.argpartition(key, room)[:room]
-        self._sample, self._count = [(numbers[keep], key[keep])], room
+    def _sampled(self) -> Array:
+        """Those numbers that have the smallest keys, as many as there is room for."""
+        sample = np.concatenate(self._sample)
+        if self.room is None or len(sample) <= self.room:
+            return sample
+        return sample[np.argpartition(sample[:, 0], self.room)[: self.room]]
 
     def encoding(self, path: str | None) -> ColumnEncoding:
         """What was learnt; raises an error if the column cannot be used."""
@@ -333,20 +304,17 @@ class NumberLearner(_Learner):
         self.check(gaps=self.missing != "error")
         if self.missing == "error":
             return ColumnEncoding(self.name)
-        if self.room is not None and self._count > self.room:
-            self._shrink(self.room)
-        median = float(np.median(np.concatenate([numbers for numbers, _ in self._sample])))
         flagged = self.missing == "indicator" and bool(self.gaps)
-        return ColumnEncoding(self.name, None, median, flagged)
+        return ColumnEncoding(self.name, None, float(np.median(self._sampled()[:, 1])), flagged)
 
 
 class CategoryLearner(_Learner):
     """Learns the encoding of a column of categories."""
 
-    def __init__(self, name: str, missing: Missing = "error", **limits: Any) -> None:
-        super().__init__(name, missing, **limits)
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._typos = WrongCells(
-            name,
+            self.name,
             "{cell} is not a number{others}, as the other {n} cells of the column are; correct it, "
             "empty the cell if the value is not known, or name the column as categorical",
             one=" (nor is one cell after it)",
@@ -357,24 +325,18 @@ class CategoryLearner(_Learner):
 
     def read(self, frame: pd.DataFrame) -> tuple[list[str], Indices]:
         """The distinct texts, and their places in the rows, -1 where a cell is missing."""
-        codes, uniques = pd.factorize(frame[self.name])
-        texts = [to_text(u) for u in uniques.tolist()]
-        if len(set(texts)) < len(texts):  # 1 and 1.0, or blanks around a word
-            index = {text: k for k, text in enumerate(dict.fromkeys(texts))}
-            codes = np.array([*(index[t] for t in texts), -1])[codes]
-            texts = list(index)
+        codes, texts = pd.factorize(cell_texts(frame[self.name]))
         self.gaps.add(frame, codes < 0)
-        return texts, codes
+        return texts.tolist(), codes
 
     def add(self, block: pd.DataFrame, key: Array) -> None:
         """Take some rows into account."""
         texts, codes = self.read(block)
         counts = np.bincount(codes[codes >= 0], minlength=len(texts)).tolist()
         self._counts.update(dict(zip(texts, counts, strict=True)))
-        values = block[self.name]
-        if not self.declared and not _has_category_type(values):
-            codes, uniques = pd.factorize(values)
-            numbers, wrong = to_numbers(pd.Series(uniques))
+        dtype = block[self.name].dtype
+        if not (self.declared or dtype.kind == "b" or isinstance(dtype, pd.CategoricalDtype)):
+            numbers, wrong = to_numbers(pd.Series(texts, dtype=object))
             self._n_numbers += int(np.append(~np.isnan(numbers), False)[codes].sum())
             self._typos.add(block, np.append(wrong, False)[codes])
         if self.most is not None and len(self._counts) > self.most:
@@ -404,8 +366,3 @@ class CategoryLearner(_Learner):
             return ColumnEncoding(self.name, tuple(sorted({*texts, EMPTY})), EMPTY)
         usual = None if self.missing == "error" else max(texts, key=self._counts.__getitem__)
         return ColumnEncoding(self.name, tuple(sorted(texts)), usual)
-
-
-def _has_category_type(values: pd.Series) -> bool:
-    kind = values.dtype
-    return kind.kind == "b" or isinstance(kind, pd.CategoricalDtype | pd.BooleanDtype)

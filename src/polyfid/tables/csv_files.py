@@ -6,24 +6,23 @@ import codecs
 import csv
 import io
 import os
-import re
 import secrets
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, Literal
 
-import pyarrow as pa
-
-from polyfid.tables.column import MISSING
-from polyfid.tables.places import DAMAGE, CsvRow, Dialect, TableError, TableFile, csv_rows, shown
+from polyfid.tables.places import DAMAGE, CsvRow, TableError, TableFile, shown
 from polyfid.text import name_few
 
 DELIMITERS = (",", ";", "\t", "|")
-#: Bytes from which delimiter and decimal mark are guessed; decisions about types use all rows.
+#: Bytes from which the delimiter is guessed.
 SAMPLE = 1 << 16
 
 _GZIP, _PARQUET, _ZIP, _OLD_EXCEL = b"\x1f\x8b", b"PAR1", b"PK\x03\x04", b"\xd0\xcf\x11\xe0"
@@ -32,8 +31,6 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-_WITH_COMMA = re.compile(r"\s*[+-]?\d+,\d+([eE][+-]?\d+)?\s*")
-_WITH_POINT = re.compile(r"\s*[+-]?\d*\.\d+([eE][+-]?\d+)?\s*")
 
 
 @contextmanager
@@ -65,14 +62,14 @@ def _find_kind(name: str, path: str) -> TableFile:
     """The file with its kind, which follows from its first bytes, whatever its name is."""
     with open(path, "rb") as file:
         start = file.read(8)
-    short = name if name == "standard input" else Path(name).name
+    short = Path(name).name
     problem = None
-    if start.startswith(_ZIP) and _is_model(path):
-        problem = (
-            "this is a model that polyfid saved, not a table; polyfid inspect says what it holds"
-        )
-    elif start.startswith((_ZIP, _OLD_EXCEL)):
+    if start.startswith((_ZIP, _OLD_EXCEL)):
+        from polyfid.model_files import is_model  # which other tables are read without
+
         problem = "this is a spreadsheet or a zip archive, not text; save the sheet as CSV"
+        if is_model(path):
+            problem = "this is a model that polyfid saved, not a table; see polyfid inspect"
     elif short.lower().endswith(".json"):
         problem = (
             "JSON is no table; an export of Label Studio is read where it is the only file, other "
@@ -80,18 +77,8 @@ def _find_kind(name: str, path: str) -> TableFile:
         )
     if problem is not None:
         raise TableError(problem, path=short)
-    if start.startswith(_PARQUET):
-        return TableFile(short, path, "parquet")
-    return TableFile(short, path, "csv", zipped=start.startswith(_GZIP))
-
-
-def _is_model(path: str) -> bool:
-    from polyfid.model_files import is_model  # which tables are read without
-
-    return is_model(path)
-
-
-# ---------------------------------------------------------------------------- dialect
+    kind: Literal["csv", "parquet"] = "parquet" if start.startswith(_PARQUET) else "csv"
+    return TableFile(short, path, kind, zipped=start.startswith(_GZIP))
 
 
 def find_dialect(
@@ -99,23 +86,21 @@ def find_dialect(
     delimiter: str | None = None,
     decimal: str | None = None,
     encoding: str | None = None,
-) -> Dialect:
-    """The dialect of a file, as far as it is not given; the file is opened once."""
+) -> TableFile:
+    """The file with its dialect, as far as that is not given, and its header."""
     _check_arguments(delimiter, decimal, encoding)
     try:
         with file.open() as stream:
             start = stream.read(SAMPLE)
-            marked = (name for mark, name in _MARKS if start.startswith(mark))
-            encoding = encoding or next(marked, "utf-8")
-            text = _decoded(start, encoding, file)
-            whole = len(start) < SAMPLE
-            delimiter = delimiter or _find_delimiter(text, whole)
-            decimal = decimal or _find_decimal(text, delimiter, whole)
-            stream.seek(0)
-            names, header_lines, has_rows = _read_header(file, stream, encoding, delimiter)
+        marked = (name for mark, name in _MARKS if start.startswith(mark))
+        encoding = encoding or next(marked, "utf-8")
+        text = _decoded(start, encoding, file)
+        delimiter = delimiter or _find_delimiter(text, whole=len(start) < SAMPLE)
+        decimals = decimal or ("." if delimiter == "," else ".,")
+        file = replace(file, encoding=encoding, delimiter=delimiter, decimals=decimals)
+        return _with_header(file)
     except DAMAGE as error:
         raise _damaged(file, error) from error
-    return Dialect(encoding, delimiter, decimal, names, header_lines, has_rows)
 
 
 def _check_arguments(delimiter: str | None, decimal: str | None, encoding: str | None) -> None:
@@ -127,66 +112,44 @@ def _check_arguments(delimiter: str | None, decimal: str | None, encoding: str |
         raise ValueError(f"delimiter and decimal are both {decimal!r}; they must differ")
     if encoding is not None:
         try:
-            codec = codecs.lookup(encoding)
+            "".encode(encoding)
         except LookupError:
             raise ValueError(
-                f"encoding must be one that Python has, such as 'utf-8' or 'cp1252'; "
-                f"got {encoding!r}"
+                f"encoding must be one of text, such as 'utf-8' or 'cp1252'; got {encoding!r}"
             ) from None
-        if not codec._is_text_encoding:
-            raise ValueError(f"encoding must be one of text; got {encoding!r}")
 
 
 def _decoded(start: bytes, encoding: str, file: TableFile) -> str:
     if "utf-16" not in encoding and start[:1024].count(b"\0") > 100:
-        raise TableError("this is a binary file, not a table of text or Parquet", path=file.name)
+        raise file.error("this is a binary file, not a table of text or Parquet")
     try:
         text = codecs.getincrementaldecoder(encoding)("replace").decode(start)
     except UnicodeError as error:
-        raise TableError(f"the file is not {encoding} text: {error}", path=file.name) from error
+        raise file.error(f"the file is not {encoding} text: {error}") from error
     if not text.strip("\ufeff\r\n\t ,;|"):
         raise _empty(file)
     return text
 
 
-def _sample_rows(text: str, delimiter: str, whole: bool) -> list[list[str]]:
-    try:
-        rows = [
-            row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if row
-        ]
-    except csv.Error:
-        return []
-    return rows if whole or len(rows) < 2 else rows[:-1]  # the last one may be cut
-
-
 def _find_delimiter(text: str, whole: bool) -> str:
     """The one that cuts most rows into as many cells as the header, and the header into most."""
-    best, best_score = ",", (0.0, 1)
+    scores = {",": (0.0, 1)}
     for delimiter in DELIMITERS:
-        rows = _sample_rows(text, delimiter, whole)
-        width = len(rows[0]) if rows else 0
-        if width > 1:
-            alike = sum(len(row) == width for row in rows) / len(rows)
-            # Rounded: one or two rows more that fit are no reason for a header of fewer cells.
-            score = (round(alike, 1), width)
-            if score > best_score:
-                best, best_score = delimiter, score
-    return best
+        with suppress(csv.Error):
+            rows = [*filter(None, csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))]
+            if not whole and len(rows) > 1:
+                rows.pop()  # it may be cut
+            width = len(rows[0]) if rows else 0
+            if width > 1:
+                alike = sum(len(row) == width for row in rows) / len(rows)
+                # Rounded: one or two rows more that fit are no reason for a header of fewer cells.
+                scores[delimiter] = (round(alike, 1), width)
+    return max(scores, key=scores.__getitem__)
 
 
-def _find_decimal(text: str, delimiter: str, whole: bool) -> str:
-    if delimiter == ",":
-        return "."
-    cells = [cell for row in _sample_rows(text, delimiter, whole)[1:] for cell in row]
-    with_comma = any(_WITH_COMMA.fullmatch(cell) for cell in cells)
-    return "," if with_comma and not any(_WITH_POINT.fullmatch(cell) for cell in cells) else "."
-
-
-def _read_header(
-    file: TableFile, stream: IO[bytes], encoding: str, delimiter: str
-) -> tuple[tuple[str, ...], int, bool]:
-    """Names of the columns, the line on which they end, and whether rows follow."""
-    rows = csv_rows(stream, encoding, delimiter)
+def _with_header(file: TableFile) -> TableFile:
+    """The file with the names of its columns, the line on which they end, and if rows follow."""
+    rows = file.read_rows()
     try:
         header = next(rows)
         try:
@@ -196,142 +159,93 @@ def _read_header(
     except StopIteration:
         raise _empty(file) from None
     except UnicodeDecodeError as error:
-        raise _undecodable(file, encoding, delimiter) from error
+        raise _undecodable(file) from error
     except UnicodeError as error:
-        raise TableError(f"the file is not {encoding} text: {error}", path=file.name) from error
+        raise file.error(f"the file is not {file.encoding} text: {error}") from error
     except csv.Error as error:
         problem = f"names of columns cannot be read ({error}); is a quote not closed?"
-        raise TableError(problem, path=file.name, row=1) from error
-    return clean_names(header.cells, file.name), header.end, has_rows
+        raise file.error(problem, row=1) from error
+    columns = clean_names(header.cells, file.name)
+    return replace(file, columns=columns, header_lines=header.end, has_rows=has_rows)
 
 
 def clean_names(cells: list[str], path: str | None) -> tuple[str, ...]:
     """Names of columns without blanks around them; empty ones become ``unnamed_1`` and so on."""
     names = [str(c).strip().lstrip("\ufeff") or f"unnamed_{k}" for k, c in enumerate(cells, 1)]
-    places: dict[str, list[int]] = {}
-    for k, name in enumerate(names, 1):
-        places.setdefault(name, []).append(k)
-    twice = {name: at for name, at in places.items() if len(at) > 1}
+    twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        name, at = next(iter(twice.items()))
-        more = f", and {name_few(list(twice)[1:])} come twice too" if len(twice) > 1 else ""
-        raise TableError(
-            f"columns {at[0]} and {at[1]} are both called {name!r}{more}; rename one",
-            path=path,
-            row=1,
-        )
+        first, second, *_ = (k for k, name in enumerate(names, 1) if name == twice[0])
+        more = f", and {name_few(twice[1:])} come twice too" if len(twice) > 1 else ""
+        problem = f"columns {first} and {second} are both called {twice[0]!r}{more}; rename one"
+        raise TableError(problem, path=path, row=1)
     return tuple(names)
 
 
-# ----------------------------------------------------------------- why it cannot be read
-
-
-def explained(
-    file: TableFile, dialect: Dialect, types: Mapping[str, pa.DataType], error: BaseException
-) -> TableError:
+def explained(file: TableFile, error: BaseException) -> TableError:
     """The error of a file that Arrow cannot read: Python reads it again to find the wrong row."""
-    columns = [
-        (k, types[name])
-        for k, name in enumerate(dialect.names)
-        if types.get(name, pa.string()) != pa.string()
-    ]
     line = 1
     try:
-        with file.open() as stream:
-            rows = csv_rows(stream, dialect.encoding, dialect.delimiter)
-            next(rows)
-            for row in rows:
-                line = row.line
-                if len(row.cells) != len(dialect.names):
-                    return _ragged(file, dialect, row)
-                for k, kind in columns:
-                    if not _is_number(row.cells[k], dialect.decimal, kind):
-                        return _no_number(file, dialect, row, k)
+        for row in islice(file.read_rows(), 1, None):
+            line = row.line
+            if len(row.cells) != len(file.columns):
+                return _ragged(file, row)
     except UnicodeDecodeError:
-        return _undecodable(file, dialect.encoding, dialect.delimiter)
+        return _undecodable(file)
     except csv.Error as problem:
         text = f"a cell after this row cannot be read ({problem}); is a quote not closed?"
-        return TableError(text, path=file.name, row=line)
+        return file.error(text, row=line)
     except (OSError, UnicodeError, *DAMAGE) as problem:
         return _damaged(file, problem)
-    return TableError(f"the file cannot be read: {error}", path=file.name)
+    return file.error(f"the file cannot be read: {error}")
 
 
-def _ragged(file: TableFile, dialect: Dialect, row: CsvRow) -> TableError:
-    cells, width, column = row.cells, len(dialect.names), None
+def _ragged(file: TableFile, row: CsvRow) -> TableError:
+    cells, width, column = row.cells, len(file.columns), None
     longest = max(cells, key=len)
     text = f"the row has {len(cells)} cell{'s' * (len(cells) != 1)}, the header {width}"
     if row.end > row.line and "\n" in longest and len(cells) < width:
-        column = dialect.names[len(cells) - 1]
+        column = file.columns[len(cells) - 1]
         text = (
             f"a quote is opened here and not closed before row {row.end}: the cell begins with "
             f"{shown(longest.splitlines()[0])}; close the quote, or double it if it is part of the "
             "text"
         )
     elif len(cells) < width:
-        text += f": from {dialect.names[len(cells)]!r} on there is nothing"
+        text += f": from {file.columns[len(cells)]!r} on there is nothing"
     else:
         text += (
-            f": {shown(cells[width])} is beyond the last column, {dialect.names[-1]!r}; a cell "
-            f"with the delimiter {dialect.delimiter!r} in it must be in quotes"
+            f": {shown(cells[width])} is beyond the last column, {file.columns[-1]!r}; a cell "
+            f"with the delimiter {file.delimiter!r} in it must be in quotes"
         )
-    return TableError(text, path=file.name, row=row.line, column=column)
+    return file.error(text, row.line, column)
 
 
-def _no_number(file: TableFile, dialect: Dialect, row: CsvRow, k: int) -> TableError:
-    text = f"{shown(row.cells[k])} is not a number"
-    other = {",": ".", ".": ","}[dialect.decimal]
-    if _is_number(row.cells[k], other, pa.float64()):
-        text += f"; if {other!r} is the decimal mark, say decimal={other!r} (--decimal {other})"
-    return TableError(text, path=file.name, row=row.line, column=dialect.names[k])
-
-
-def _is_number(cell: str, decimal: str, kind: pa.DataType) -> bool:
-    cell = cell.strip()
-    if cell in MISSING:
-        return True
-    if kind == pa.int64():
-        return cell.lstrip("+-").isdecimal()
-    if decimal == ",":
-        cell = "?" if "." in cell else cell.replace(",", ".")
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return "_" not in cell and cell.isascii()
-
-
-def raise_if_quote_open(file: TableFile, dialect: Dialect) -> None:
+def raise_if_quote_open(file: TableFile) -> None:
     """Refuse a file whose last cell begins with a quote that is never closed."""
     end = 0
     try:
-        with file.open() as stream:
-            for row in csv_rows(stream, dialect.encoding, dialect.delimiter, strict=True):
-                end = row.end
+        for row in file.read_rows(strict=True):
+            end = row.end
     except csv.Error as error:
         if "end of data" in str(error):
-            raise TableError(
+            problem = (
                 "a quote is opened here and never closed, so that all that follows is one cell; "
-                "close the quote, or double it if it is part of the text",
-                path=file.name,
-                row=end + 1,
-                column=dialect.names[-1],
-            ) from None
+                "close the quote, or double it if it is part of the text"
+            )
+            raise file.error(problem, end + 1, file.columns[-1]) from None
 
 
 def _empty(file: TableFile) -> TableError:
-    return TableError("the file is empty; its first row must hold names of columns", path=file.name)
+    return file.error("the file is empty; its first row must hold names of columns")
 
 
 def _damaged(file: TableFile, error: BaseException) -> TableError:
-    return TableError(
-        f"the compressed file is damaged or cut off ({error}); copy it again", path=file.name
-    )
+    return file.error(f"the compressed file is damaged or cut off ({error}); copy it again")
 
 
-def _undecodable(file: TableFile, encoding: str, delimiter: str) -> TableError:
+def _undecodable(file: TableFile) -> TableError:
     """The error of a file with bytes that its encoding does not have."""
-    label = "UTF-8" if encoding.startswith("utf-8") else encoding
+    label = "UTF-8" if file.encoding.startswith("utf-8") else file.encoding
     advice = (
         "give the encoding, such as encoding='cp1252' (--encoding cp1252) for files of Excel in "
         "western Europe, or save the file as UTF-8"
@@ -339,16 +253,13 @@ def _undecodable(file: TableFile, encoding: str, delimiter: str) -> TableError:
     names: list[str] = []
     with file.open() as stream:
         for number, line in enumerate(stream, start=1):
-            names = names or line.decode(encoding, "replace").strip().split(delimiter)
+            cells = line.decode(file.encoding, "replace").strip().split(file.delimiter)
+            names = names or cells
             try:
-                line.decode(encoding)
+                line.decode(file.encoding)
             except UnicodeDecodeError as error:
-                cells = line.decode(encoding, "replace").split(delimiter)
                 place = next((i for i, c in enumerate(cells) if "\ufffd" in c), len(names))
-                return TableError(
-                    f"the byte 0x{line[error.start]:02x} is not {label} text; {advice}",
-                    path=file.name,
-                    row=number,
-                    column=names[place].strip('"') if number > 1 and place < len(names) else None,
-                )
-    return TableError(f"the file is not {label} text; {advice}", path=file.name)
+                column = names[place].strip('"') if number > 1 and place < len(names) else None
+                byte = f"0x{line[error.start]:02x}"
+                return file.error(f"the byte {byte} is not {label} text; {advice}", number, column)
+    return file.error(f"the file is not {label} text; {advice}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pandas as pd
 
 from polyfid.tables.column import Missing
 from polyfid.tables.encoder import TableEncoder
-from polyfid.tables.labelled import LabelledTable
+from polyfid.tables.labelled import LabelledTable, one_class_error
 from polyfid.tables.places import TableError
 from polyfid.text import aligned, name_few
 from polyfid.values import to_json
@@ -83,12 +84,11 @@ class Diagnosis:
         """All of it as lines of text for people."""
         count = len(self.features)
         cells: list[list[object]] = [["feature", "kind", "missing", "distinct", "from", "to"]]
-        cells += [
-            [f.name, f.kind, f.missing, f.distinct, _number(f.low), _number(f.high)]
-            for f in self.features[:MOST_FEATURES]
-        ]
+        for f in self.features[:MOST_FEATURES]:
+            ends = ["" if end is None else f"{end:.6g}" for end in (f.low, f.high)]
+            cells.append([f.name, f.kind, f.missing, f.distinct, *ends])
         lines = ["Levels, least trusted first, and rows of each class:", *self._counted(width), ""]
-        lines += [f"{count} feature{'s' * (count != 1)}:", *aligned(cells, words=(0, 1))]
+        lines += [f"{_several(count, 'feature', 'features')}:", *aligned(cells, words=(0, 1))]
         if count > MOST_FEATURES:
             lines.append(f"  and {count - MOST_FEATURES} more")
         for title, texts in (("Problems", self.problems), ("Notes", self.notes)):
@@ -138,11 +138,9 @@ def diagnose(table: LabelledTable, *, missing: Missing = "error") -> Diagnosis:
         problems += error.problems
     counts = table.counts()
     classes = tuple(counts.columns.tolist())
-    features = tuple(_feature(table.features[n], kinds.get(n)) for n in table.features.columns)
     if len(classes) < 2:
-        problems.append(
-            f"all labels are {classes[0]!r}: there must be at least two classes to tell apart"
-        )
+        problems += one_class_error(classes, table.places.file, table.roles).problems
+    features = tuple(_feature(table.features[n], kinds.get(n)) for n in table.features.columns)
     rows = pd.DataFrame(
         {"point": _point_ids(table.features), "level": table.fidelity, "label": table.label}
     )
@@ -150,9 +148,11 @@ def diagnose(table: LabelledTable, *, missing: Missing = "error") -> Diagnosis:
     notes = [*_level_notes(table, counts), *_row_notes(table, rows)]
     constant = [f.name for f in features if f.distinct == 1 and not f.missing]
     if constant:
-        what = "a feature with one value only, which tells"
-        several = "features with one value only, which tell"
-        notes.append(f"{what if len(constant) == 1 else several} nothing: {name_few(constant)}")
+        one, many = (
+            "a feature with one value only, which tells",
+            "features with one value only, which tell",
+        )
+        notes.append(f"{one if len(constant) == 1 else many} nothing: {name_few(constant)}")
     if table.left_out:
         plural = "s" * (len(table.left_out) > 1)
         notes.append(f"column{plural} left out: {name_few(table.left_out)}")
@@ -162,19 +162,14 @@ def diagnose(table: LabelledTable, *, missing: Missing = "error") -> Diagnosis:
             f"{pair.lower!r} and {pair.upper!r} have labelled {points} in common, and disagree on "
             f"{pair.differ} of them ({pair.differ / pair.points:.0%})"
         )
+    by_level = tuple(tuple(row) for row in counts.to_numpy().tolist())
+    duplicates = int(rows.duplicated().sum())
     return Diagnosis(
-        tuple(problems),
-        tuple(notes),
-        table.levels,
-        classes,
-        tuple(tuple(int(n) for n in row) for row in counts.to_numpy()),
-        features,
-        int(rows.duplicated().sum()),
-        shared,
+        tuple(problems), tuple(notes), table.levels, classes, by_level, features, duplicates, shared
     )
 
 
-def _several(n: int, one: str, many: str) -> str:
+def _several(n: int | str, one: str, many: str) -> str:
     return f"{n} {one if n == 1 else many}"
 
 
@@ -185,32 +180,27 @@ def _point_ids(features: pd.DataFrame) -> pd.Series:
 
 
 def _feature(values: pd.Series, kind: str | None) -> FeatureSummary:
-    number = values.dtype.kind in "fiu"
     present = values.dropna()
-    ends = number and kind != "category" and len(present) > 0
-    return FeatureSummary(
-        str(values.name),
-        kind or ("number" if number else "category"),
-        int(values.isna().sum()),
-        int(present.nunique()),
-        float(present.min()) if ends and np.isfinite(present.min()) else None,
-        float(present.max()) if ends and np.isfinite(present.max()) else None,
-    )
+    kind = kind or ("number" if values.dtype.kind in "fiu" else "category")
+    ends: tuple[float, ...] = ()
+    if kind == "number" and values.dtype.kind in "fiu" and len(present):
+        ends = float(present.min()), float(present.max())
+    missing, distinct = len(values) - len(present), int(present.nunique())
+    return FeatureSummary(str(values.name), kind, missing, distinct, *ends)
 
 
 def _shared(rows: pd.DataFrame, levels: tuple[str, ...]) -> tuple[LevelOverlap, ...]:
     counts = rows.value_counts(["level", "point", "label"], sort=False).reset_index(name="n")
     counts = counts.sort_values(["n", "label"], ascending=[False, True])
-    usual = counts.drop_duplicates(["level", "point"]).set_index("point")
+    usual = counts.drop_duplicates(["level", "point"]).pivot(
+        index="point", columns="level", values="label"
+    )
     overlaps = []
-    for k, lower in enumerate(levels):
-        for upper in levels[k + 1 :]:
-            pair = [usual.loc[usual["level"] == level, "label"] for level in (lower, upper)]
-            both = pair[0].to_frame("a").join(pair[1].to_frame("b"), how="inner")
-            if len(both):
-                overlaps.append(
-                    LevelOverlap(lower, upper, len(both), int((both.a != both.b).sum()))
-                )
+    for lower, upper in combinations([level for level in levels if level in usual], 2):
+        both = usual[[lower, upper]].dropna()
+        if len(both):
+            differ = int((both[lower] != both[upper]).sum())
+            overlaps.append(LevelOverlap(lower, upper, len(both), differ))
     return tuple(overlaps)
 
 
@@ -227,10 +217,12 @@ def _level_notes(table: LabelledTable, counts: pd.DataFrame) -> list[str]:
             "(--levels)"
         )
     if totals[top]:
-        for name, n in zip(counts.columns, counts.to_numpy()[-1].tolist(), strict=True):
-            if n < FEW:
-                rows = f"{n or 'no'} row{'s' * (n != 1)}"
-                notes.append(f"the most trusted level, {top!r}, has {rows} of class {name!r}")
+        notes += [
+            f"the most trusted level, {top!r}, has {_several(n or 'no', 'row', 'rows')} of class "
+            f"{name!r}"
+            for name, n in counts.loc[top].items()
+            if n < FEW
+        ]
     return notes
 
 
@@ -240,13 +232,13 @@ def _row_notes(table: LabelledTable, rows: pd.DataFrame) -> list[str]:
     if repeated.any():
         what = _several(repeated.sum(), "row repeats", "rows repeat")
         notes.append(f"{what} another one, first {table.places[int(np.argmax(repeated))]}")
-    torn = int((rows.groupby(["point", "level"])["label"].nunique() > 1).sum())
-    if torn:
-        what = _several(torn, "point has", "points have")
+    differ = int((rows.groupby(["point", "level"])["label"].nunique() > 1).sum())
+    if differ:
+        what = _several(differ, "point has", "points have")
         notes.append(f"{what} different labels within one level")
     if table.ids is not None:
-        named = pd.DataFrame({"id": table.ids, "level": table.fidelity})
-        again = (named.duplicated() & (named["id"] != "")).to_numpy()
+        ids = pd.DataFrame({"id": table.ids, "level": table.fidelity})
+        again = (ids.duplicated() & (ids["id"] != "")).to_numpy()
         if again.any():
             row, what = int(np.argmax(again)), _several(again.sum(), "id comes", "ids come")
             notes.append(
@@ -258,7 +250,3 @@ def _row_notes(table: LabelledTable, rows: pd.DataFrame) -> list[str]:
         what = _several(empty, "row has weight 0 and does", "rows have weight 0 and do")
         notes.append(f"{what} not count")
     return notes
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.6g}"

@@ -35,7 +35,14 @@ _CONFLICT = (
     "{cell} is not a number, and in {file} the column is of numbers; correct it, or name the "
     "column as categorical (--categorical)"
 )
-_FILL_IN = "{others}; fill it in, or leave the row out"
+_NO_LABEL = "the row has no label{others}; fill it in, or leave the row out"
+_NO_LEVEL = "the row has no level of trust{others}; fill it in, or leave the row out"
+_UNKNOWN_LEVEL = (
+    "the level {cell} is not among {levels}; correct it, or name all levels, least trusted first "
+    "(--levels)"
+)
+_OTHER_LEVEL = "the level is {cell}, and the table is that of level {level}"
+_NO_WEIGHT = "{cell} is not a weight; weights are numbers from 0, which leaves a row out"
 
 
 @dataclass(frozen=True)
@@ -79,25 +86,18 @@ class Roles:
     def __post_init__(self) -> None:
         for name in ("features", "categorical", "levels"):
             value: Any = getattr(self, name)
-            if value is None:
-                continue
-            if isinstance(value, str):
-                raise ValueError(
-                    f"{name} must be a list of names, such as [{value!r}]; got a string"
-                )
-            names = tuple(str(v) for v in value)
-            if len(set(names)) < len(names):
-                raise ValueError(f"{name} must be distinct names; got {list(names)}")
-            object.__setattr__(self, name, names)
-        if self.features is not None and not self.features:
+            if value is not None:
+                names = tuple(map(str, value))
+                if isinstance(value, str) or len({*names}) < len(names):
+                    raise ValueError(f"{name} must be a list of distinct names; got {value!r}")
+                object.__setattr__(self, name, names)
+        if self.features == ():
             raise ValueError("features must be at least one name, or None for all columns; got []")
-        taken: dict[str, str] = {}
+        taken: dict[str | None, str] = {}
         for role in ("target", "fidelity", "id", "weight"):
             column = getattr(self, role)
-            if column in taken:
+            if column is not None and taken.setdefault(column, role) != role:
                 raise ValueError(f"{role} and {taken[column]} are both column {column!r}")
-            if column is not None:
-                taken[column] = role
         for column in (*(self.features or ()), *self.categorical):
             if column in taken:
                 raise ValueError(f"column {column!r} is the {taken[column]}; it is no feature")
@@ -162,12 +162,12 @@ class LabelledTable:
         """What a model file stores of the rows."""
         features = {name: _stored(values) for name, values in self.features.items()}
         others = {name: getattr(self, name) for name in _STORED}
-        return {"features": features, "places": self.places.to_list(), **others}
+        return {"features": features, "places": self.places.to_json(), **others}
 
     @classmethod
     def _restore(cls, state: Mapping[str, Any], roles: Roles) -> LabelledTable:
         """The rows of what was stored."""
-        places = RowPlaces.from_list(state["places"])
+        places = RowPlaces.from_json(state["places"])
         features = places.attached_to(pd.DataFrame(state["features"]))
         table = cls(features, places=places, roles=roles, **{n: state[n] for n in _STORED})
         columns = (table.label, table.fidelity, table.weight, table.ids)
@@ -235,7 +235,8 @@ def read_labelled(
     scan.check(label, file_of(frames[0]))
     joined = pd.concat([frame[features] for frame in frames], ignore_index=True)
     joined.attrs = {}
-    places = RowPlaces.joined([RowPlaces.of(frame).taken(frame.index) for frame in frames])
+    every = [RowPlaces.of(frame).taken(frame.index) for frame in frames]
+    places = RowPlaces(tuple(file for places in every for file in places.files))
     return LabelledTable(
         places.attached_to(joined),
         label,
@@ -272,9 +273,6 @@ def named(frame: pd.DataFrame, place: int) -> pd.DataFrame:
     return places.attached_to(frame.reset_index(drop=True))
 
 
-# ----------------------------------------------------------------------------- columns
-
-
 def find_columns(
     frames: Sequence[pd.DataFrame], roles: Roles, names: Sequence[str | None]
 ) -> tuple[Roles, list[str], tuple[str, ...]]:
@@ -292,8 +290,8 @@ def find_columns(
             "name another one as fidelity (--fidelity), or give one table per level "
             "(--level NAME=FILE)",
         )
-    wanted |= {column: (" of ids", "") for column in [roles.id] if column}
-    wanted |= {column: (" of weights", "") for column in [roles.weight] if column}
+    for column, role in ((roles.id, " of ids"), (roles.weight, " of weights")):
+        wanted |= {column: (role, "")} if column else {}
     wanted |= dict.fromkeys(sorted(asked), (", which is to be a feature", ""))
     _require(frames, wanted)
     every = list(dict.fromkeys(name for frame in frames for name in frame.columns))
@@ -343,9 +341,6 @@ def _declared_order(
     return orders.pop() if len(orders) == 1 else None
 
 
-# ------------------------------------------------------------------- labels and levels
-
-
 class LabelScan:
     """Reads labels, levels and weights of tables, whole or in blocks; notes what is wrong.
 
@@ -367,33 +362,25 @@ class LabelScan:
         """Labels and levels as text, None where they are missing, and weights."""
         roles, level = self._roles, self._names[table]
         label = cell_texts(frame[roles.target])
-        self._note(table, frame, roles.target, pd.isna(label), "the row has no label" + _FILL_IN)
-        if level is None:
-            fidelity = level_names(frame[roles.fidelity])
-            missing = pd.isna(fidelity)
-            problem = "the row has no level of trust" + _FILL_IN
-            self._note(table, frame, roles.fidelity, missing, problem)
-            if roles.levels is not None:
-                unknown = ~missing & ~np.isin(fidelity.astype(str), roles.levels)
-                problem = (
-                    "the level {cell} is not among {levels}; correct it, or name all levels, least "
-                    "trusted first (--levels)"
-                )
-                self._note(table, frame, roles.fidelity, unknown, problem)
-        else:
-            fidelity = np.full(len(frame), level, dtype=object)
-            if roles.fidelity in frame.columns:
-                cells = level_names(frame[roles.fidelity])
-                problem = "the level is {cell}, and the table is that of level {level}"
-                other = ~pd.isna(cells) & (cells != level)
-                self._note(table, frame, roles.fidelity, other, problem)
+        self._note(table, frame, roles.target, pd.isna(label), _NO_LABEL)
+        fidelity = np.full(len(frame), level, dtype=object)
+        if roles.fidelity in frame.columns:
+            cells = level_names(frame[roles.fidelity])
+            missing = pd.isna(cells)
+            if level is not None:
+                other = ~missing & (cells != level)
+                self._note(table, frame, roles.fidelity, other, _OTHER_LEVEL)
+            else:
+                fidelity = cells
+                self._note(table, frame, roles.fidelity, missing, _NO_LEVEL)
+                if roles.levels is not None:
+                    unknown = ~missing & ~np.isin(cells.astype(str), roles.levels)
+                    self._note(table, frame, roles.fidelity, unknown, _UNKNOWN_LEVEL)
         weight = np.ones(len(frame))
         if roles.weight is not None:
             weight, _ = to_numbers(frame[roles.weight])
-            with np.errstate(invalid="ignore"):
-                wrong = ~(np.isfinite(weight) & (weight >= 0.0))
-            problem = "{cell} is not a weight; weights are numbers from 0, which leaves a row out"
-            self._note(table, frame, roles.weight, wrong, problem)
+            wrong = ~(np.isfinite(weight) & (weight >= 0.0))
+            self._note(table, frame, roles.weight, wrong, _NO_WEIGHT)
         for name in self._compared:
             self._compare(frame, name)
         return label, fidelity, weight
@@ -421,14 +408,15 @@ class LabelScan:
             for (table, _), cells in self._wrong.items()
             if cells
         ]
-        raise_all(errors or _measurement_errors(labels, path, self._roles))
+        raise_all(errors)
+        _refuse_measurements(labels, path, self._roles)
         for name, file in self._with_numbers.items():
             if self._texts.get(name):
                 raise self._texts[name].error(file=file)
 
 
-def _measurement_errors(labels: NDArray[Any], path: str | None, roles: Roles) -> list[TableError]:
-    """The error of labels that are measurements rather than classes, if they are."""
+def _refuse_measurements(labels: NDArray[Any], path: str | None, roles: Roles) -> None:
+    """Raise an error if labels are measurements rather than classes."""
     distinct = pd.unique(pd.Series(labels)).tolist()
     if len(distinct) > MOST_FRACTIONS and isinstance(distinct[0], str):
         numbers, wrong = to_numbers(pd.Series(distinct))
@@ -437,8 +425,7 @@ def _measurement_errors(labels: NDArray[Any], path: str | None, roles: Roles) ->
                 f"there are {len(distinct)} different labels, such as {name_few(distinct[:3])}: "
                 "measurements, not classes; put classes in, such as above and below a limit"
             )
-            return [TableError(text, path=path, column=roles.target)]
-    return []
+            raise TableError(text, path=path, column=roles.target)
 
 
 def one_class_error(classes: Sequence[Any], path: str | None, roles: Roles) -> TableError:

@@ -6,11 +6,11 @@ import math
 import os
 import shutil
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -33,7 +33,7 @@ from polyfid.tables.labelled import (
 from polyfid.tables.places import TableError, file_of
 from polyfid.tables.read import CsvTable, TypedTable, open_table, read_table
 from polyfid.text import bytes_in_words, name_few
-from polyfid.values import is_frame
+from polyfid.values import is_frame, to_json
 
 #: More different labels than this are no classes.
 MOST_CLASSES = 1000
@@ -47,12 +47,14 @@ _OTHERS = ("(label)", "(fidelity)", "(weight)")
 class FilesSummary:
     """What labelled files hold.
 
-    ``counts`` (n_levels, n_classes) are of rows that have a weight, ``n_rows`` is of all, and
-    ``labels`` leads from labels as the files have them to places in ``classes``.
+    ``types`` are those of the columns of each table, ``counts`` (n_levels, n_classes) are of rows
+    that have a weight, ``n_rows`` is of all, and ``labels`` leads from labels as the files have
+    them to places in ``classes``.
     """
 
     encoder: TableEncoder
     roles: Roles
+    types: Sequence[Mapping[str, str]]
     levels: tuple[str, ...]
     classes: NDArray[Any]
     counts: NDArray[np.intp]
@@ -70,79 +72,54 @@ class FilesSummary:
         return np.dtype(fields if self.roles.weight is None else [*fields, ("weight", "<f8")])
 
 
+@dataclass(frozen=True)
 class LabelledFiles:
-    """Labelled tables, as of `read_labelled`, that are read in blocks; a context manager."""
+    """Labelled tables that are read in blocks; ``names`` are the levels of those of one level."""
 
-    def __init__(
-        self,
-        files: Sequence[Any],
-        roles: Roles | None = None,
-        level_files: Mapping[str, Any] | None = None,
-        *,
-        rows: int = 50_000,
-        **csv: Any,
-    ) -> None:
-        self._sources, self._names = check_sources(files, level_files)
-        self._roles, self._rows, self._csv = roles or Roles(), rows, csv
-        self._stack = ExitStack()
-        self._tables: list[TypedTable | CsvTable] = []
-        self._needed: list[list[str]] = []
-
-    def __enter__(self) -> Self:
-        with ExitStack() as stack:
-            for place, source in enumerate(self._sources):
-                if is_frame(source):
-                    source = named(read_table(source), place)
-                table = stack.enter_context(open_table(source, **self._csv))
-                if not table.has_rows:
-                    raise TableError(NO_ROWS, path=file_of(table.head))
-                self._tables.append(table)
-            self._stack = stack.pop_all()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
+    tables: Sequence[TypedTable | CsvTable]
+    names: Sequence[str | None]
+    roles: Roles
+    rows: int
 
     def survey(self, missing: Missing = "error", callback: Callback | None = None) -> FilesSummary:
-        """Read all rows once; an error lists everything that is wrong with them.
-
-        Types of columns of text files are found in the same reading. Only if later rows show that
-        the first ones misled, everything is read once more.
-        """
-        heads = [table.head for table in self._tables]
-        roles, features, _ = find_columns(heads, self._roles, self._names)
+        """Learn what all rows hold; an error lists everything that is wrong with them."""
+        heads = [table.head for table in self.tables]
+        roles, features, _ = find_columns(heads, self.roles, self.names)
         text = {roles.target, roles.fidelity, *roles.categorical}
         needed = text | {*features, *filter(None, [roles.weight])}
-        self._needed = [[n for n in head.columns if n in needed] for head in heads]
-        before = self._text_columns(text)
-        text_features = frozenset().union(*before) & {*features}
+        types = [
+            table.infer([n for n in table.head.columns if n in needed], text)
+            for table in self.tables
+        ]
+        strings = {name for kinds in types for name, kind in kinds.items() if kind == "str"}
+        text_features = strings & {*features}
         encoder = TableEncoder(categorical=roles.categorical, missing=missing)
         encoder._start(features, text_features)
         # Where all tables have text, or all have numbers, there is nothing to compare.
-        scan = LabelScan(roles, self._names, text_features - {*roles.categorical})
+        scan = LabelScan(roles, self.names, text_features - {*roles.categorical})
         files: dict[str | None, None] = {}
-        labels: dict[str, None] = {}
-        present: dict[str, None] = {}
-        counts: Counter[Any] = Counter()  # rows of pairs of level and label
+        counts: Counter[Any] = Counter()  # rows with a weight, by level and label
         n_rows = 0
-        for number, block in self._blocks("scan"):
+        for number, block in self._blocks(types):
             label, fidelity, weight = scan.read(block, number)
             files[file_of(block)] = None
-            labels |= dict.fromkeys(pd.unique(label[~pd.isna(label)]))
-            _refuse_many(labels, block, roles)
-            pairs = pd.DataFrame({"level": fidelity, "label": label})
-            present |= dict.fromkeys(pd.unique(fidelity[~pd.isna(fidelity)]))
-            counts.update(pairs[weight > 0.0].value_counts().to_dict())
+            pairs = pd.DataFrame({"level": fidelity, "label": label, "counts": weight > 0.0})
+            counts.update(pairs.groupby(["level", "label"], sort=False)["counts"].sum().to_dict())
+            labels = [*dict.fromkeys(name for _, name in counts)]
+            if len(labels) > MOST_CLASSES:
+                problem = (
+                    f"there are more than {MOST_CLASSES} different labels, such as "
+                    f"{name_few(labels[:3])}: measurements or names, not classes; put classes in"
+                )
+                raise TableError(problem, path=file_of(block), column=roles.target)
             encoder._add(block)
             n_rows += len(block)
             if callback is not None:
                 callback(Progress("reading", n_rows, None, math.nan))
-        if self._text_columns(text) != before:
-            return self.survey(missing, callback)
-        values = as_classes(np.array([*labels], dtype=object))
+        values = as_classes(np.array(labels, dtype=object))
         path = next(iter(files))
         scan.check(values, path)
-        levels = roles.levels or sorted_levels(present)
+        levels = roles.levels or sorted_levels(level for level, _ in counts)
         classes = np.unique(values)
         codes = dict(zip(labels, np.searchsorted(classes, values).tolist(), strict=True))
         table = np.zeros((len(levels), len(classes)), dtype=np.intp)
@@ -152,17 +129,13 @@ class LabelledFiles:
         there = classes[table.any(axis=0)].tolist()
         if len(there) < 2:
             raise one_class_error(there, path if len(files) == 1 else None, roles)
-        return FilesSummary(fitted, roles, levels, classes, table, n_rows, codes)
+        return FilesSummary(fitted, roles, types, levels, classes, table, n_rows, codes)
 
-    def _blocks(self, kind: Literal["scan", "final"]) -> Iterator[tuple[int, pd.DataFrame]]:
+    def _blocks(self, types: Sequence[Mapping[str, str]]) -> Iterator[tuple[int, pd.DataFrame]]:
         """All blocks, each with the number of its table."""
-        for number, (table, names) in enumerate(zip(self._tables, self._needed, strict=True)):
-            for block in getattr(table, kind)(names, self._rows):
+        for number, (table, kinds) in enumerate(zip(self.tables, types, strict=True)):
+            for block in table.blocks(kinds, self.rows):
                 yield number, block
-
-    def _text_columns(self, text: set[str]) -> list[frozenset[str]]:
-        tables = zip(self._tables, self._needed, strict=True)
-        return [table.text_columns(names, text, self._rows) for table, names in tables]
 
     def encoded(
         self, summary: FilesSummary, callback: Callback | None = None
@@ -170,8 +143,8 @@ class LabelledFiles:
         """Arrays of `FilesSummary.row_type`, block after block, from the first row again."""
         places = {name: t for t, name in enumerate(summary.levels)}
         done = 0
-        scan = LabelScan(summary.roles, self._names)
-        for number, block in self._blocks("final"):
+        scan = LabelScan(summary.roles, self.names)
+        for number, block in self._blocks(summary.types):
             label, fidelity, weight = scan.read(block, number)
             rows = np.empty(len(block), summary.row_type)
             rows["x"], unknown = summary.encoder.encode(block)
@@ -190,20 +163,30 @@ class LabelledFiles:
             raise _changed(block)
 
 
+@contextmanager
+def open_labelled(
+    files: Sequence[Any],
+    roles: Roles | None = None,
+    level_files: Mapping[str, Any] | None = None,
+    *,
+    rows: int = 50_000,
+    **csv: Any,
+) -> Iterator[LabelledFiles]:
+    """Labelled tables, as of `read_labelled`, to be read in blocks."""
+    sources, names = check_sources(files, level_files)
+    with ExitStack() as stack:
+        tables = []
+        for place, source in enumerate(sources):
+            if is_frame(source):
+                source = named(read_table(source), place)
+            tables.append(stack.enter_context(open_table(source, **csv)))
+            if not tables[-1].has_rows:
+                raise TableError(NO_ROWS, path=file_of(tables[-1].head))
+        yield LabelledFiles(tables, names, roles or Roles(), rows)
+
+
 def _changed(block: pd.DataFrame) -> TableError:
     return TableError("the file changed while it was read", path=file_of(block))
-
-
-def _refuse_many(labels: Collection[str], block: pd.DataFrame, roles: Roles) -> None:
-    if len(labels) > MOST_CLASSES:
-        problem = (
-            f"there are more than {MOST_CLASSES} different labels, such as "
-            f"{name_few([*labels][:3])}: measurements or names, not classes; put classes in"
-        )
-        raise TableError(problem, path=file_of(block), column=roles.target)
-
-
-# ---------------------------------------------------------------------- rows on disk
 
 
 @dataclass(frozen=True)
@@ -287,9 +270,6 @@ def _is_there(folder: str) -> bool:
     return Path(folder).is_dir()
 
 
-# ------------------------------------------------------------------------ checkpoints
-
-
 def resumed(
     model: MultiFidelityClassifier,
     summary: FilesSummary,
@@ -315,15 +295,12 @@ def _difference(
     saved: MultiFidelityClassifier, model: MultiFidelityClassifier, summary: FilesSummary
 ) -> str | None:
     """What a checkpoint and the fit that is to continue it do not have in common."""
-    here = {
-        "classes": (saved.classes_.tolist(), summary.classes.tolist()),
-        "levels": (saved.levels_, summary.levels),
-        "columns": (tuple(getattr(saved, "feature_names_in_", ())), summary.encoder.names_),
-        "numbers of rows": (saved.report_.counts.tolist(), summary.counts.tolist()),
-    }
-    theirs = saved.get_params(deep=False)
-    for name, value in model.get_params(deep=False).items():
-        if name not in _OF_A_RUN:
-            pair = [repr(list(v) if isinstance(v, tuple) else v) for v in (theirs[name], value)]
-            here[f"{name} ({theirs[name]!r})"] = pair[0], pair[1]
-    return next((name for name, (one, other) in here.items() if one != other), None)
+    pairs: list[tuple[str, Any, Any]] = [
+        ("classes", saved.classes_, summary.classes),
+        ("levels", saved.levels_, summary.levels),
+        ("columns", getattr(saved, "feature_names_in_", ()), summary.encoder.names_),
+        ("numbers of rows", saved.report_.counts, summary.counts),
+    ]
+    before, now = saved.get_params(deep=False), model.get_params(deep=False)
+    pairs += [(f"{n} ({before[n]!r})", before[n], now[n]) for n in now if n not in _OF_A_RUN]
+    return next((name for name, a, b in pairs if repr(to_json(a)) != repr(to_json(b))), None)

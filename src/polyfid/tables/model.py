@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
@@ -25,7 +26,7 @@ from polyfid.learning.progress import Callback
 from polyfid.tables.column import ColumnEncoding, Missing
 from polyfid.tables.encoder import TableEncoder, Unknown, warn_of_unknown
 from polyfid.tables.labelled import LabelledTable, Roles, one_class_error
-from polyfid.tables.large import LabelledFiles, Spool, resumed
+from polyfid.tables.large import Spool, open_labelled, resumed
 from polyfid.tables.places import columns_of_file, file_of, no_column
 from polyfid.tables.read import iter_blocks, read_table
 from polyfid.text import bytes_in_words
@@ -118,9 +119,10 @@ class TableModel:
     ) -> TableModel:
         """The model of labelled rows in files, which may be larger than memory.
 
-        The files are read twice, block after block: once to learn what they hold, and once to
-        write all rows as numbers into a temporary folder. From there passes of inference read them,
-        by `MultiFidelityClassifier.fit_blocks`. The model keeps no rows (``table`` is None).
+        The files are read in blocks: text files once for the types of their columns, then all to
+        learn what they hold, and again to write all rows as numbers into a temporary folder. From
+        there passes of inference read them, by `MultiFidelityClassifier.fit_blocks`. The model
+        keeps no rows (``table`` is None).
 
         Parameters
         ----------
@@ -163,7 +165,7 @@ class TableModel:
         if spool is not None and not Path(spool).is_dir():
             raise ValueError(f"spool must be a folder that is there; got {os.fspath(spool)!r}")
         with (
-            LabelledFiles(files, roles, level_files, rows=rows, **csv) as labelled,
+            open_labelled(files, roles, level_files, rows=rows, **csv) as labelled,
             tempfile.TemporaryDirectory(prefix="polyfid-", dir=spool) as folder,
         ):
             summary = labelled.survey(missing, callback)
@@ -182,8 +184,6 @@ class TableModel:
         if checkpoint is not None:
             Path(checkpoint).unlink(missing_ok=True)
         return cls(summary.encoder, model, summary.roles)
-
-    # --------------------------------------------------------------- predicting
 
     def predict(
         self, frame: Any, fidelity: str | None = None, id: str | None = None
@@ -223,14 +223,14 @@ class TableModel:
         one warning names all unknown categories.
         """
         unknown: Unknown = Counter()
-        waiting: deque[Any] = deque()
         with _workers(self, n_jobs, client) as (submit, ahead):
-            for block in blocks:
-                waiting.append(submit(block, fidelity, id))
-                if len(waiting) > ahead:
-                    yield _next(waiting, unknown)
+            futures = (submit(block, fidelity, id) for block in blocks)
+            waiting = deque(islice(futures, ahead))
             while waiting:
-                yield _next(waiting, unknown)
+                waiting.extend(islice(futures, 1))
+                made, new = waiting.popleft().result()
+                unknown.update(new)
+                yield made
         warn_of_unknown(unknown)
 
     def read_blocks(
@@ -268,11 +268,10 @@ class TableModel:
         self._check_columns(frame, id)
         model, classes = self.classifier, [str(c) for c in self.classifier.classes_]
         x, unknown = self.encoder.encode(frame)
+        p = np.empty((0, len(classes)))
+        mean = variance = p if len(classes) > 2 else p[:, 0]
         if len(frame):
             p, mean, variance = model.predict_all(self._named(x), fidelity)
-        else:
-            p = np.empty((0, len(classes)))
-            mean = variance = np.empty(0 if len(classes) == 2 else (0, len(classes)))
         columns: dict[str, Any] = {"label": model.classes_[np.argmax(p, axis=1)]}
         for name, values in (("p", p), ("latent_mean", mean), ("latent_sd", np.sqrt(variance))):
             if values.ndim == 1:
@@ -284,8 +283,6 @@ class TableModel:
         if key is not None:
             made.insert(0, "id" if key in made.columns else key, frame[key].to_numpy())
         return made, unknown
-
-    # --------------------------------------------------------------- describing
 
     def training(self) -> tuple[pd.DataFrame, NDArray[Any], NDArray[np.str_]]:
         """The training rows as the classifier got them: X, y and fidelity."""
@@ -312,8 +309,6 @@ class TableModel:
             "inputs": self.encoder.kinds_,
             "missing": self.encoder.missing,
         }
-
-    # ------------------------------------------------------------------- saving
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file that `polyfid.load` reads; by custom ``*.polyfid``.
@@ -377,11 +372,3 @@ def _workers(
         sent = client.submit(replace, replace(model, table=None), pure=False)
         work = partial(client.submit, TableModel._predict, sent, pure=False)
         yield work, 2 * max(sum(client.nthreads().values()), 1)
-
-
-def _next(waiting: deque[Any], unknown: Unknown) -> pd.DataFrame:
-    """The predictions of the oldest block; its unknown categories are added to the others."""
-    made: pd.DataFrame
-    made, new = waiting.popleft().result()
-    unknown.update(new)
-    return made

@@ -8,14 +8,14 @@ import io
 import json
 import zlib
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from itertools import count, groupby, islice
 from numbers import Integral
 from operator import itemgetter
-from typing import IO, Any, Literal, NamedTuple, cast
+from typing import IO, Literal, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
@@ -33,24 +33,17 @@ DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile)
 class TableError(ValueError):
     """A table that cannot be used; the message says which file, row and column, and what to do.
 
-    Parameters
+    Attributes
     ----------
     problem : str
         What is wrong there and what to do.
-    path : str, optional
-        Name of the file.
-    row : int, optional
+    path, column : str or None
+        Names of the file and of the column.
+    row : int or None
         Line of the file, counted from 1, which is the header's; in tables without lines (Parquet,
         data frames) the row, counted from 1.
-    column : str, optional
-        Name of the column.
-    others : sequence of TableError
-        Other errors of the same tables.
-
-    Attributes
-    ----------
     problems : tuple of str
-        The message of this error and of the others.
+        The messages of this error and of others of the same tables.
 
     Examples
     --------
@@ -69,12 +62,9 @@ class TableError(ValueError):
         others: Sequence[TableError] = (),
     ) -> None:
         self.problem, self.path, self.row, self.column = problem, path, row, column
-        where = (
-            path,
-            None if row is None else f"row {row}",
-            None if column is None else f"column {column!r}",
-        )
-        place = ", ".join(filter(None, where))
+        in_row = None if row is None else f"row {row}"
+        in_column = None if column is None else f"column {column!r}"
+        place = ", ".join(filter(None, [path, in_row, in_column]))
         message = f"{place}: {problem}" if place else problem
         self.problems: tuple[str, ...] = (message, *(p for other in others for p in other.problems))
         more = len(self.problems) - 1
@@ -117,17 +107,32 @@ def shown(cell: object) -> str:
     return repr(text if len(text) <= 40 else f"{text[:40]}…")
 
 
-# ------------------------------------------------------------------------------ files
+class CsvRow(NamedTuple):
+    """Cells of a row of a text file, and the lines on which it begins and ends."""
+
+    cells: list[str]
+    line: int
+    end: int
 
 
 @dataclass(frozen=True)
 class TableFile:
-    """A file on disk: ``name`` is what messages call it, ``path`` where it is."""
+    """A file on disk, and how it writes its table; ``name`` is what messages call it.
+
+    In text files, ``decimals`` are the decimal marks that numbers may have, and the names of the
+    columns end on line ``header_lines``.
+    """
 
     name: str
     path: str
     kind: Literal["csv", "parquet"]
     zipped: bool = False
+    encoding: str = "utf-8"
+    delimiter: str = ","
+    decimals: str = "."
+    columns: Sequence[str] = ()
+    header_lines: int = 1
+    has_rows: bool = True
 
     def open(self) -> IO[bytes]:
         """Its bytes, decompressed."""
@@ -137,106 +142,67 @@ class TableFile:
 
     def count_lines(self) -> int:
         """Lines of a text file, whichever way they end."""
-        count, last = 0, b"\n"
-        with self.open() as stream:
-            while chunk := stream.read(1 << 20):
-                count += chunk.count(b"\n") + chunk.count(b"\r") - chunk.count(b"\r\n")
-                count -= last == b"\r" and chunk.startswith(b"\n")
-                last = chunk[-1:]
-        return count + (last not in b"\r\n")
+        with io.TextIOWrapper(self.open(), encoding="latin-1") as text:
+            return sum(1 for _ in text)
 
+    def read_rows(self, strict: bool = False) -> Iterator[CsvRow]:
+        """All rows of a text file, the header's first, read by Python: slow, without any checks."""
+        with io.TextIOWrapper(self.open(), encoding=self.encoding, newline="") as text:
+            reader = csv.reader(text, delimiter=self.delimiter, strict=strict)
+            first = 1
+            for cells in reader:
+                if cells:  # lines with nothing on them are no rows
+                    yield CsvRow(cells, first, reader.line_num)
+                first = reader.line_num + 1
 
-class CsvRow(NamedTuple):
-    """Cells of a row of a text file, and the lines on which it begins and ends."""
-
-    cells: list[str]
-    line: int
-    end: int
-
-
-def csv_rows(
-    stream: IO[bytes], encoding: str, delimiter: str, strict: bool = False
-) -> Iterator[CsvRow]:
-    """All rows, the header's first, read by Python: slow, without any checks."""
-    with io.TextIOWrapper(stream, encoding=encoding, newline="") as text:
-        reader = csv.reader(text, delimiter=delimiter, strict=strict)
-        first = 1
-        for cells in reader:
-            if cells:  # lines with nothing on them are no rows
-                yield CsvRow(cells, first, reader.line_num)
-            first = reader.line_num + 1
-
-
-@dataclass(frozen=True)
-class Dialect:
-    """How a text file writes its table; the names of the columns end on line ``header_lines``."""
-
-    encoding: str
-    delimiter: str
-    decimal: str
-    names: tuple[str, ...]
-    header_lines: int
-    has_rows: bool
-
-
-# ----------------------------------------------------------------------- places of rows
+    def error(self, problem: str, row: int | None = None, column: str | None = None) -> TableError:
+        """The error of a place in the file."""
+        return TableError(problem, path=self.name, row=row, column=column)
 
 
 @dataclass(frozen=True)
 class FileRows:
-    """Rows of one table, which have the labels from ``first`` on in the index of a data frame.
+    """Rows of one table.
 
     ``lines`` are pairs of a row, counted from 0, and its line in the file; rows between two pairs
-    are on consecutive lines. Rows that were read in blocks have a ``path`` instead, where their
-    lines are found if they are needed. ``columns`` are all columns of the file.
+    are on consecutive lines. Rows that were read in blocks have a ``file`` instead, where their
+    lines are found if they are needed.
     """
 
     name: str
     rows: int
-    first: int = 0
-    lines: tuple[tuple[int, int], ...] = ((0, 1),)
-    columns: tuple[str, ...] = ()
-    path: str = ""
-    zipped: bool = False
-    delimiter: str = ""
-    encoding: str = ""
-
-    def __post_init__(self) -> None:
-        if not self.lines or self.lines[0][0] != 0:
-            raise ValueError("lines must begin with that of row 0")
+    lines: Sequence[Sequence[int]] = ((0, 1),)
+    file: TableFile | None = None
 
     @classmethod
-    def of_csv(cls, file: TableFile, dialect: Dialect, rows: int) -> FileRows:
+    def of_csv(cls, file: TableFile, rows: int) -> FileRows:
         """Rows of a text file that is read whole: their lines are found now."""
-        in_file = cls.of_block(file, dialect, rows)
-        lines = in_file.lines
-        if file.count_lines() != dialect.header_lines + rows:
-            lines = _runs(islice(in_file._lines(), rows))
-        return cls(file.name, rows, lines=lines)
+        if file.count_lines() == file.header_lines + rows:
+            return cls(file.name, rows, ((0, file.header_lines + 1),))
+        return cls(file.name, rows, file=file).resolved()
 
-    @classmethod
-    def of_block(cls, file: TableFile, dialect: Dialect, rows: int) -> FileRows:
-        """Rows of a text file that is read in blocks: their lines are found when asked for."""
-        after_header = ((0, dialect.header_lines + 1),)
-        how = (file.path, file.zipped, dialect.delimiter, dialect.encoding)
-        return cls(file.name, rows, 0, after_header, dialect.names, *how)
+    def resolved(self) -> FileRows:
+        """The same rows with their lines, for which the file is not needed any more."""
+        lines = _runs(islice(self._lines(), self.rows)) if self._in_text else self.lines
+        return FileRows(self.name, self.rows, lines)
 
     def line(self, row: int) -> int:
         """The number of a row, counted from 0, in the file."""
-        if self.path:
+        if self._in_text:
             return next(islice(self._lines(), row, None))
         start, line = self.lines[bisect_right(self.lines, row, key=itemgetter(0)) - 1]
         return line + row - start
 
+    @property
+    def _in_text(self) -> bool:
+        return self.file is not None and self.file.kind == "csv"
+
     def _lines(self) -> Iterator[int]:
         """Lines of all rows, read from the file."""
-        line = self.lines[0][1]
-        file = TableFile(self.name, self.path, "csv", self.zipped)
-        with (
-            suppress(OSError, UnicodeError, csv.Error, *DAMAGE),  # it may have changed since
-            file.open() as stream,
-        ):
-            for row in islice(csv_rows(stream, self.encoding, self.delimiter), 1, None):
+        assert self.file is not None
+        line = self.file.header_lines + 1
+        with suppress(OSError, UnicodeError, csv.Error, *DAMAGE):  # it may have changed since
+            for row in islice(self.file.read_rows(), 1, None):
                 yield row.line
                 line += 1
         yield from count(line)
@@ -271,9 +237,7 @@ class RowPlaces:
     def of(cls, frame: pd.DataFrame) -> RowPlaces:
         """The places that are attached to a data frame; those in the frame itself if none are."""
         attached = frame.attrs.get(KEY)
-        if attached is None:
-            return cls.of_file("", len(frame))
-        return cls.from_list(json.loads(attached))
+        return cls.of_file("", len(frame)) if attached is None else cls.from_json(attached)
 
     @classmethod
     def of_file(cls, name: str, rows: int) -> RowPlaces:
@@ -281,50 +245,36 @@ class RowPlaces:
         return cls((FileRows(name, rows),))
 
     @classmethod
-    def joined(cls, several: Sequence[RowPlaces]) -> RowPlaces:
-        """The places of tables one below the other."""
-        files: list[FileRows] = []
-        for part in (part for places in several for part in places.files):
-            files.append(replace(part, first=sum(before.rows for before in files)))
+    def from_json(cls, text: str) -> RowPlaces:
+        """The places that `to_json` gave."""
+        files = []
+        for rows in json.loads(text):
+            file = rows.pop("file")
+            files.append(FileRows(**rows, file=None if file is None else TableFile(**file)))
         return cls(tuple(files))
 
-    @classmethod
-    def from_list(cls, files: Sequence[Mapping[str, Any]]) -> RowPlaces:
-        """The places that `to_list` gave."""
-        parts = []
-        for part in files:
-            lines = tuple((int(row), int(line)) for row, line in part["lines"])
-            parts.append(FileRows(**{**part, "lines": lines, "columns": tuple(part["columns"])}))
-        return cls(tuple(parts))
-
-    def taken(self, labels: pd.Index) -> RowPlaces:
-        """The places of the rows with these labels, counted from 0 in their new order."""
-        if labels.equals(pd.RangeIndex(len(self))):
-            return self
-        if not pd.api.types.is_integer_dtype(labels):
-            return RowPlaces.of_file(self.file or "", len(labels))
-        files: list[FileRows] = []
-        first = 0
-        for name, run in groupby(map(self.place, labels.tolist()), key=itemgetter(0)):
-            lines = [line for _, line in run]
-            files.append(FileRows(name or "", len(lines), first, _runs(lines)))
-            first += len(lines)
-        return RowPlaces(tuple(files))
-
-    def to_list(self) -> list[dict[str, Any]]:
-        """All of it in plain values and arrays, to be stored; files without their folders."""
-        return [
-            {**asdict(replace(part, path="")), "lines": np.array(part.lines, dtype=np.int64)}
-            for part in self.files
-        ]
+    def to_json(self) -> str:
+        """All of it as text."""
+        return json.dumps([asdict(file) for file in self.files])
 
     def attached_to(self, frame: pd.DataFrame) -> pd.DataFrame:
         """The frame, with these places from now on."""
-        frame.attrs[KEY] = json.dumps([asdict(part) for part in self.files])
+        frame.attrs[KEY] = self.to_json()
         return frame
 
+    def taken(self, labels: pd.Index) -> RowPlaces:
+        """The places of the rows with these labels, in the order of the labels."""
+        if not pd.api.types.is_integer_dtype(labels):
+            return RowPlaces.of_file(self.file or "", len(labels))
+        files = self.files
+        if not labels.equals(pd.RangeIndex(len(self))):
+            by_file = groupby(map(self.place, labels.tolist()), key=itemgetter(0))
+            runs = [(name or "", [line for _, line in places]) for name, places in by_file]
+            files = tuple(FileRows(name, len(lines), _runs(lines)) for name, lines in runs)
+        return RowPlaces(tuple(file.resolved() for file in files))
+
     def __len__(self) -> int:
-        return sum(part.rows for part in self.files)
+        return sum(file.rows for file in self.files)
 
     def __getitem__(self, row: int) -> str:
         if not 0 <= row < len(self):
@@ -339,9 +289,11 @@ class RowPlaces:
 
     def place(self, label: int) -> tuple[str | None, int]:
         """The file, None for a data frame, and the row number of a label of the index."""
-        for part in self.files:
-            if part.first <= label < part.first + part.rows:
-                return part.name or None, part.line(label - part.first)
+        row = label
+        for file in self.files:
+            if 0 <= row < file.rows:
+                return file.name or None, file.line(row)
+            row -= file.rows
         return None, label + 1
 
 
@@ -352,7 +304,8 @@ def file_of(frame: pd.DataFrame) -> str | None:
 
 def columns_of_file(frame: pd.DataFrame) -> list[str]:
     """Columns of the file that a frame was read from, which may hold some of them only."""
-    names = [name for part in RowPlaces.of(frame).files for name in part.columns]
+    files = [rows.file for rows in RowPlaces.of(frame).files if rows.file is not None]
+    names = [name for file in files for name in file.columns]
     return names or [str(name) for name in frame.columns]
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from polyfid.tables.column import MISSING, ColumnTypes, as_frame, is_text
+from polyfid.tables.column import as_frame, converted, infer_types, is_text
 from polyfid.tables.csv_files import (
     clean_names,
     explained,
@@ -21,13 +22,21 @@ from polyfid.tables.csv_files import (
     opened,
     raise_if_quote_open,
 )
-from polyfid.tables.places import DAMAGE, Dialect, FileRows, RowPlaces, TableError, TableFile
+from polyfid.tables.places import (
+    DAMAGE,
+    FileRows,
+    RowPlaces,
+    TableError,
+    TableFile,
+    error_at,
+    shown,
+)
 from polyfid.values import is_frame, to_pandas
 
 #: Bytes of a text file that are parsed at a time; a row may not be longer than all of them.
 CHUNK, LONGEST_CHUNK = 1 << 20, 1 << 26
 
-ARROW_TYPES = {"float64": pa.float64(), "int64": pa.int64(), "str": pa.string()}
+TYPES = ("float64", "int64", "str")
 
 
 def read_table(
@@ -118,9 +127,9 @@ def iter_blocks(
     """
     if not isinstance(rows, int | np.integer) or rows < 1:
         raise ValueError(f"rows must be a whole number from 1, got {rows!r}")
-    wrong = sorted(set((types or {}).values()) - set(ARROW_TYPES))
+    wrong = sorted({*(types or {}).values()} - {*TYPES})
     if wrong:
-        raise ValueError(f"types must be among {list(ARROW_TYPES)}; got {wrong[0]!r}")
+        raise ValueError(f"types must be among {list(TYPES)}; got {wrong[0]!r}")
     return _iter_blocks(source, types, int(rows), delimiter, decimal, encoding)
 
 
@@ -128,7 +137,7 @@ def _iter_blocks(
     source: Any, types: Mapping[str, str] | None, rows: int, *csv: str | None
 ) -> Iterator[pd.DataFrame]:
     with open_table(source, *csv) as table:
-        yield from table.blocks(types, rows)
+        yield from table.blocks(table.infer(table.head.columns) if types is None else types, rows)
 
 
 @contextmanager
@@ -146,39 +155,25 @@ def open_table(
         if file.kind == "parquet":
             yield ParquetTable(file)
         else:
-            dialect = find_dialect(file, delimiter, decimal, encoding)
-            sure = decimal is not None or dialect.delimiter == ","
-            yield CsvTable(file, dialect, dialect.decimal if sure else ".,")
-
-
-# ------------------------------------------------------ data frames and Parquet files
+            yield CsvTable(find_dialect(file, delimiter, decimal, encoding))
 
 
 class TypedTable:
     """A table whose columns have types of their own; it can be read again and again.
 
     `CsvTable` has the same methods. ``head`` has all columns and no rows. ``read`` gives all rows,
-    ``blocks`` those of columns that have a type. ``scan`` gives blocks of some columns, in types
-    that may turn out wrong for a text file: where ``text_columns`` has changed after a scan, the
-    scan is to be repeated. ``final`` gives the same blocks in types that hold for all rows.
+    ``blocks`` those of the columns that have a type.
     """
 
     head: pd.DataFrame
     has_rows: bool
 
     read: Callable[[Collection[str]], pd.DataFrame]
-    blocks: Callable[[Collection[str] | None, int], Iterator[pd.DataFrame]]
+    blocks: Callable[[Collection[str], int], Iterator[pd.DataFrame]]
 
-    def text_columns(
-        self, names: Sequence[str], text: Collection[str], rows: int
-    ) -> frozenset[str]:
-        """Columns of text among some names, those that are to be text included."""
-        return frozenset(n for n in names if n in text or is_text(self.head[n]))
-
-    def scan(self, names: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
-        return self.blocks(names, rows)
-
-    final = scan
+    def infer(self, names: Iterable[str], text: Collection[str] = ()) -> dict[str, str]:
+        """Types of columns, "str" or one of numbers; those in ``text`` are to be text."""
+        return {n: "str" if n in text or is_text(self.head[n]) else "float64" for n in names}
 
 
 class FrameTable(TypedTable):
@@ -191,10 +186,8 @@ class FrameTable(TypedTable):
     def read(self, text: Collection[str]) -> pd.DataFrame:
         return self._frame
 
-    def blocks(self, types: Collection[str] | None, rows: int) -> Iterator[pd.DataFrame]:
-        frame = self._frame
-        if types is not None:
-            frame = frame[[name for name in frame.columns if name in types]]
+    def blocks(self, types: Collection[str], rows: int) -> Iterator[pd.DataFrame]:
+        frame = self._frame[[name for name in self._frame.columns if name in types]]
         for start in range(0, max(len(frame), 1), rows):
             yield frame.iloc[start : start + rows]
 
@@ -217,14 +210,14 @@ class ParquetTable(TypedTable):
         frame = _renamed(table.to_pandas(), self._file.name)
         return RowPlaces.of_file(self._file.name, len(frame)).attached_to(frame)
 
-    def blocks(self, types: Collection[str] | None, rows: int) -> Iterator[pd.DataFrame]:
-        places = FileRows(self._file.name, 0, columns=tuple(self.head.columns))
-        return _blocks(self._batches(types, rows), rows, places)
+    def blocks(self, types: Collection[str], rows: int) -> Iterator[pd.DataFrame]:
+        file = replace(self._file, columns=tuple(self.head.columns))
+        return _blocks(self._batches(types, rows), rows, file)
 
-    def _batches(self, types: Collection[str] | None, rows: int) -> Iterator[pa.RecordBatch]:
+    def _batches(self, types: Collection[str], rows: int) -> Iterator[pa.RecordBatch]:
         with self._opened() as parquet:
             named = zip(self._names, self.head.columns, strict=True)
-            chosen = {raw: name for raw, name in named if types is None or name in types}
+            chosen = {raw: name for raw, name in named if name in types}
             schema = pa.schema([parquet.schema_arrow.field(raw) for raw in chosen])
             yield pa.RecordBatch.from_pylist([], schema=schema).rename_columns([*chosen.values()])
             for batch in parquet.iter_batches(batch_size=rows, columns=list(chosen)):
@@ -239,7 +232,7 @@ class ParquetTable(TypedTable):
             if isinstance(error, OSError) and error.errno is not None:
                 raise
             problem = f"the Parquet file is damaged or cut off ({error}); write it again"
-            raise TableError(problem, path=self._file.name) from error
+            raise self._file.error(problem) from error
 
 
 def _renamed(frame: pd.DataFrame, path: str | None) -> pd.DataFrame:
@@ -250,7 +243,7 @@ def _renamed(frame: pd.DataFrame, path: str | None) -> pd.DataFrame:
 def _blocks(
     batches: Iterator[pa.RecordBatch],
     rows: int,
-    part: FileRows,
+    file: TableFile,
     convert: Callable[[pa.Table], Mapping[str, Any]] | None = None,
 ) -> Iterator[pd.DataFrame]:
     """Data frames of so many rows, with their places, of batches of any size; one at least."""
@@ -260,7 +253,7 @@ def _blocks(
         frame = as_frame(columns, len(table))
         frame.index = pd.RangeIndex(start, start + len(frame))
         start += len(frame)
-        yield RowPlaces((replace(part, rows=start),)).attached_to(frame)
+        yield RowPlaces((FileRows(file.name, start, file=file),)).attached_to(frame)
 
 
 def _regrouped(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:
@@ -278,115 +271,97 @@ def _regrouped(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.Tabl
         yield pa.Table.from_batches(waiting)
 
 
-# -------------------------------------------------------------------------- text files
-
-
 class CsvTable:
-    """A text file in a dialect, with the decimal marks that it may have; see `TypedTable`."""
+    """A text file in a dialect; see `TypedTable`. All cells are read as text and then converted."""
 
-    def __init__(self, file: TableFile, dialect: Dialect, decimals: str) -> None:
-        self._file, self._dialect, self._decimals = file, dialect, decimals
-        self._types: ColumnTypes | None = None
-        self.has_rows = dialect.has_rows
-        frame = pd.DataFrame(np.empty((0, len(dialect.names)), object), columns=dialect.names)
+    def __init__(self, file: TableFile) -> None:
+        self._file, self.has_rows = file, file.has_rows
+        self._decimal: str | None = None
+        frame = pd.DataFrame(np.empty((0, len(file.columns)), object), columns=[*file.columns])
         self.head = RowPlaces.of_file(file.name, 0).attached_to(frame)
 
     def read(self, text: Collection[str]) -> pd.DataFrame:
-        names = self._dialect.names
-        table = pa.Table.from_batches(list(self._text_batches(names)))
-        frame = as_frame(ColumnTypes(names, self._decimals, text).read(table))
-        places = RowPlaces((FileRows.of_csv(self._file, self._dialect, len(frame)),))
-        return places.attached_to(frame)
+        file = self._file
+        table = pa.Table.from_batches(list(self._batches(file.columns)))
+        types, decimal = infer_types([table], file.columns, file.decimals, text)
+        frame = as_frame({n: converted(table[n], kind, decimal) for n, kind in types.items()})
+        return RowPlaces((FileRows.of_csv(file, len(frame)),)).attached_to(frame)
 
-    def blocks(
-        self, types: Mapping[str, str] | None, rows: int, decimal: str | None = None
-    ) -> Iterator[pd.DataFrame]:
-        names = self._dialect.names
-        if types is None:
-            self._types = ColumnTypes(names, self._decimals)
-            for batch in self._text_batches(names):
-                self._types.read(batch)
-            return self.final(names, rows)
-        arrow = {name: ARROW_TYPES[types[name]] for name in names if name in types}
-        return _blocks(self._batches(arrow, decimal), rows, self._places)
+    def infer(self, names: Iterable[str], text: Collection[str] = ()) -> dict[str, str]:
+        """Types that hold for all rows, which are read for it."""
+        wanted, decimals = list(names), self._file.decimals
+        # The decimal mark is that of all columns, whichever are wanted.
+        every = wanted if len(decimals) == 1 else self._file.columns
+        types, self._decimal = infer_types(self._batches(every), every, decimals, text)
+        return {name: types[name] for name in wanted}
 
-    def text_columns(
-        self, names: Sequence[str], text: Collection[str], rows: int
-    ) -> frozenset[str]:
-        """Those of the first block, and of all rows after a scan."""
-        if self._types is None:
-            # The decimal mark is that of all columns, whichever are wanted.
-            every = names if len(self._decimals) == 1 else self._dialect.names
-            self._types = ColumnTypes(every, self._decimals, text)
-            next(self.scan(names, rows))
-        types = self._types.types()
-        return frozenset(name for name in names if types[name] == "str")
+    def blocks(self, types: Mapping[str, str], rows: int) -> Iterator[pd.DataFrame]:
+        names, decimal = self._file.columns, self._decimal
+        types = {name: types[name] for name in names if name in types}
+        if decimal is None:  # as far as the first rows tell
+            _, decimal = infer_types(islice(self._batches(names), 1), names, self._file.decimals)
 
-    def scan(self, names: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
-        assert self._types is not None
-        batches = self._text_batches(list(self._types.types()))
-        for block in _blocks(batches, rows, self._places, self._types.read):
-            yield block[list(names)]
+        def convert(table: pa.Table) -> dict[str, Any]:
+            made = {name: converted(table[name], kind, decimal) for name, kind in types.items()}
+            return {n: table[n] if column is None else column for n, column in made.items()}
 
-    def final(self, names: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
-        assert self._types is not None
-        types = {name: kind for name, kind in self._types.types().items() if name in names}
-        return self.blocks(types, rows, self._types.decimal)
+        for block in _blocks(self._batches(list(types)), rows, self._file, convert):
+            for name, kind in types.items():
+                if kind != "str" and is_text(block[name]):
+                    raise _number_error(block, name, kind, decimal)
+            yield block
 
-    @property
-    def _places(self) -> FileRows:
-        return FileRows.of_block(self._file, self._dialect, 0)
-
-    def _text_batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        return self._batches(dict.fromkeys(names, pa.string()))
-
-    def _batches(
-        self, types: Mapping[str, pa.DataType], decimal: str | None = None
-    ) -> Iterator[pa.RecordBatch]:
-        """Batches of the columns that have a type; one at least."""
-        file, dialect = self._file, self._dialect
-        dialect = replace(dialect, decimal=decimal or dialect.decimal)
-        schema = pa.schema(list(types.items()))
-        if not dialect.has_rows:
+    def _batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Batches of columns of text; one at least."""
+        file = self._file
+        schema = pa.schema([(name, pa.string()) for name in names])
+        if not file.has_rows:
             yield pa.RecordBatch.from_pylist([], schema=schema)
             return
         # The last column is always read: a quote that is never closed swallows rows there.
-        last = dialect.names[-1]
-        batch, read = None, {**types, last: types.get(last, pa.string())}
+        last, batch = file.columns[-1], None
         try:
-            for batch in self._reader(read, dialect):
-                yield pa.RecordBatch.from_arrays([batch[name] for name in types], schema=schema)
+            for batch in self._reader([*dict.fromkeys([*names, last])]):
+                yield pa.RecordBatch.from_arrays([batch[name] for name in names], schema=schema)
             if batch is None:
                 yield pa.RecordBatch.from_pylist([], schema=schema)
             elif len(batch):
                 end = batch[last][len(batch) - 1].as_py()
-                if isinstance(end, str) and ("\n" in end or "\r" in end):
-                    raise_if_quote_open(file, dialect)
+                if "\n" in end or "\r" in end:
+                    raise_if_quote_open(file)
         except (pa.ArrowException, UnicodeError, OSError, *DAMAGE) as error:
             if isinstance(error, OSError) and error.errno is not None and not file.zipped:
                 raise
-            raise explained(file, dialect, types, error) from error
+            raise explained(file, error) from error
 
-    def _reader(
-        self, types: Mapping[str, pa.DataType], dialect: Dialect
-    ) -> pacsv.CSVStreamingReader:
+    def _reader(self, names: list[str]) -> pacsv.CSVStreamingReader:
         file = self._file
-        header = sum(len(name) + 3 for name in dialect.names)
+        header = sum(len(name) + 3 for name in file.columns)
         return pacsv.open_csv(
             pa.input_stream(file.path, compression="gzip" if file.zipped else None),
             read_options=pacsv.ReadOptions(
                 block_size=min(max(CHUNK, 16 * header), LONGEST_CHUNK),
                 use_threads=True,
-                skip_rows=dialect.header_lines,
-                column_names=list(dialect.names),
-                encoding="utf8" if dialect.encoding.startswith("utf-8") else dialect.encoding,
+                skip_rows=file.header_lines,
+                column_names=list(file.columns),
+                encoding="utf8" if file.encoding.startswith("utf-8") else file.encoding,
             ),
-            parse_options=pacsv.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=True),
+            parse_options=pacsv.ParseOptions(delimiter=file.delimiter, newlines_in_values=True),
             convert_options=pacsv.ConvertOptions(
-                include_columns=list(types),
-                column_types=types,
-                null_values=MISSING,
-                strings_can_be_null=False,
-                decimal_point=dialect.decimal,
+                include_columns=names, column_types=dict.fromkeys(names, pa.string())
             ),
         )
+
+
+def _number_error(frame: pd.DataFrame, name: str, kind: str, decimal: str) -> TableError:
+    """The error of the first cell of a column that is not a number under a decimal mark."""
+
+    def is_number(cell: str | None, kind: str, mark: str) -> bool:
+        return converted(pa.array([cell], pa.string()), kind, mark) is not None
+
+    cells = [None if pd.isna(cell) else cell for cell in frame[name]]
+    row = next(k for k, cell in enumerate(cells) if not is_number(cell, kind, decimal))
+    problem, other = f"{shown(cells[row])} is not a number", "," if decimal == "." else "."
+    if is_number(cells[row], "float64", other):
+        problem += f"; if {other!r} is the decimal mark, say decimal={other!r} (--decimal {other})"
+    return error_at(frame, row, name, problem)

@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from itertools import chain
@@ -75,26 +76,22 @@ def _alike(frames: Iterable[Any]) -> Iterator[pd.DataFrame]:
     """Data frames of pandas, which must have the same columns."""
     names: list[str] | None = None
     for frame in map(read_table, frames):
-        names = list(frame.columns) if names is None else names
-        if names != list(frame.columns):
-            both = f"{names} and {list(frame.columns)}"
-            raise ValueError(f"all frames must have the same columns; got {both}")
+        names, before = list(frame.columns), names
+        if before not in (None, names):
+            raise ValueError(f"all frames must have the same columns; got {before} and {names}")
         yield frame
 
 
 def _write_text(blocks: Iterable[pd.DataFrame], file: IO[bytes], delimiter: str) -> None:
-    names: list[str] | None = None
-    for frame in blocks:
-        if names is None:
-            names = list(frame.columns)
+    for place, frame in enumerate(blocks):
+        names = list(frame.columns)
+        if not place:
             file.write(_header(names, delimiter))
-        if not len(frame):
-            continue
         if not names:
             file.write(b"\n" * len(frame))
             continue
         table = pa.table({n: _printable(_to_arrow(frame[n])) for n in names})
-        special = f'["\r\n{_escaped(delimiter)}]'
+        special = f'["\r\n{re.escape(delimiter)}]'
         quoted = any(
             pc.any(pc.match_substring_regex(column, special)).as_py()
             for column in table.columns
@@ -119,16 +116,13 @@ def _write_to_stdout(blocks: Iterable[pd.DataFrame], delimiter: str) -> None:
 
 
 def _write_parquet(blocks: Iterable[pd.DataFrame], file: IO[bytes]) -> None:
-    iterator = iter(blocks)
-    first = next(iterator, pd.DataFrame())
-    schema = _to_table(first).schema
-    with pq.ParquetWriter(file, schema) as writer:
-        for frame in chain([first], iterator):
-            writer.write_table(_to_table(frame).cast(schema))
-
-
-def _to_table(frame: pd.DataFrame) -> pa.Table:
-    return pa.table({name: _to_arrow(frame[name]) for name in frame.columns})
+    tables = (
+        pa.table({name: _to_arrow(frame[name]) for name in frame.columns}) for frame in blocks
+    )
+    first = next(tables, pa.table({}))
+    with pq.ParquetWriter(file, first.schema) as writer:
+        for table in chain([first], tables):
+            writer.write_table(table.cast(first.schema))
 
 
 def _to_arrow(column: pd.Series) -> Any:
@@ -160,7 +154,3 @@ def _header(names: list[str], delimiter: str) -> bytes:
     text = io.StringIO()
     csv.writer(text, delimiter=delimiter, lineterminator="\n").writerow(safe)
     return text.getvalue().encode("utf-8")
-
-
-def _escaped(delimiter: str) -> str:
-    return "\\" + delimiter if delimiter in r"\]^-|" else delimiter
