@@ -48,7 +48,8 @@ def test_columns_with_other_names(polyfid, folder):
 def test_a_model_without_its_rows(polyfid, folder):
     polyfid("fit tidy.csv --kernel rbf --no-rows -o bare.polyfid -q")
     assert library.load("bare.polyfid").table is None
-    assert b"c00" not in (folder / "bare.polyfid").read_bytes()
+    written = (folder / "bare.polyfid").read_bytes()
+    assert not any(f'"{name}"'.encode() in written for name in ("c00", "c01", "e00"))
     polyfid("predict bare.polyfid new.csv -o out.csv")
     assert "give the tables instead" in polyfid("report bare.polyfid", code=1).stderr
 

@@ -34,7 +34,7 @@ def test_importing_tables_loads_no_model():
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     parts, sklearn = run.stdout.splitlines()
-    assert {*parts.split()} == {"_version", "arrays", "tables", "frames", "text", "values"}
+    assert {*parts.split()} == {"_version", "arrays", "tables", "text", "values"}
     assert sklearn == "False"
 
 
