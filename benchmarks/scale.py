@@ -33,7 +33,16 @@ def run(context: Context) -> list[Figure]:
     context.tables.append(
         Table(
             "Default fits of many rows (5 features, two levels)",
-            ["rows", "fit, s", "CPU, s", "passes", "a pass, s", "µs a row", "peak, MB", "log-loss"],
+            [
+                "rows",
+                "fit, s",
+                "CPU, s",
+                "passes",
+                "per pass, s",
+                "µs per row",
+                "peak, MB",
+                "log-loss",
+            ],
             [
                 [
                     f"{n_:,}",
@@ -54,7 +63,7 @@ def run(context: Context) -> list[Figure]:
         at_most("scale: fit, wall time", last["wall"], 600.0, "s", note),
         at_most("scale: peak memory", last["peak"] / 1e6, 2000.0, "MB", note),
         at_most(
-            "scale: time a row of a pass, largest against smallest",
+            "scale: time per row of a pass, largest against smallest",
             float(per_row[-1] / per_row[0]),
             1.3,
             "x",

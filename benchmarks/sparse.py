@@ -88,7 +88,7 @@ def _near_exact(context: Context) -> list[Figure]:
                 losses[0] - losses[1],
                 0.005,
                 "",
-                f"{losses[0]:.4f} and {losses[1]:.4f}; n {len(X)}, {m} points a process",
+                f"{losses[0]:.4f} and {losses[1]:.4f}; n {len(X)}, {m} points per process",
             )
         )
     return figures
