@@ -10,7 +10,18 @@ from tolerances import GRADIENT
 
 from polyfid.inference import SCHEMES
 from polyfid.inference.inducing import Inducing
-from polyfid.kernels import RBF, Categorical, Constant, Linear, Matern, RationalQuadratic, White
+from polyfid.kernels import (
+    RBF,
+    Additive,
+    Categorical,
+    Constant,
+    Intercept,
+    Laplacian,
+    Linear,
+    Matern,
+    RationalQuadratic,
+    White,
+)
 from polyfid.kernels.sklearn import SklearnKernel
 from polyfid.model.likelihoods import Logit, NoisyLogit
 from polyfid.model.prior import Autoregressive, Coregional
@@ -47,6 +58,14 @@ KERNELS = {
     "categorical": Categorical(1.4),
     "categorical ard": 2.0 * Categorical(FOUR),
     "categorical columns ard": Categorical(TWO, columns=(2, 3)),
+    "laplacian": Laplacian(1.4),
+    "laplacian ard": 2.0 * Laplacian(FOUR),
+    "laplacian columns ard free": Laplacian(1.4, ard="free", columns=(3, 1)),
+    "laplacian fixed": Laplacian(FOUR, "fixed"),
+    "additive": Additive(1.4),
+    "additive ard": 2.0 * Additive(FOUR),
+    "additive columns": Additive(1.4, columns=(2, 3)) + Intercept(0.5),
+    "additive ard fixed": Additive(FOUR, "fixed"),
     "constant * white": 2.0 * White(0.3),
     "scaled ard": 2.0 * RBF(FOUR),
     "sum": RBF(1.4) + Linear(FOUR),
@@ -66,7 +85,13 @@ KERNELS = {
 }
 #: For tests of many combinations: every family, without noise per row, and with it.
 SMOOTH = ["rbf", "scaled ard", "matern 1/2", "matern 3/2 ard", "matern 5/2 columns"]
-SMOOTH += ["rational quadratic ard", "linear ard and bias", "categorical ard"]
+SMOOTH += [
+    "rational quadratic ard",
+    "linear ard and bias",
+    "categorical ard",
+    "laplacian ard",
+    "additive ard",
+]
 SMOOTH += ["sum", "partly fixed", "mixed columns"]
 NOISY = ["sum with noise", "scaled noise"]
 

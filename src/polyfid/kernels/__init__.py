@@ -2,7 +2,9 @@
 
 from polyfid.kernels.columnwise import (
     RBF,
+    Additive,
     Categorical,
+    Laplacian,
     Linear,
     Matern,
     Matern12,
@@ -11,14 +13,17 @@ from polyfid.kernels.columnwise import (
     RationalQuadratic,
 )
 from polyfid.kernels.contract import Kernel, Product, Sum, from_sklearn
-from polyfid.kernels.leaf import Constant, White
+from polyfid.kernels.leaf import Constant, Intercept, White
 from polyfid.kernels.pairs import Pairs
 
 __all__ = [
     "RBF",
+    "Additive",
     "Categorical",
     "Constant",
+    "Intercept",
     "Kernel",
+    "Laplacian",
     "Linear",
     "Matern",
     "Matern12",

@@ -1,12 +1,13 @@
-"""Kernels of columns: stationary ones, lines and categories."""
+"""Kernels of columns: stationary ones, lines, categories and steps."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from polyfid.arrays import Array
 from polyfid.kernels.contract import Adjoints, Linearised
@@ -279,3 +280,108 @@ class Categorical(Columnwise):
     def _weak_prior_of(self, name: str, x: Array) -> HyperPrior:
         # Codes have no scale: the spread of the columns says nothing.
         return super()._weak_prior_of(name, np.zeros((1, x.shape[1])))
+
+
+@dataclass(frozen=True, repr=False)
+class _Steps(Columnwise):
+    """Kernels of a_c = |x_c - z_c| / length_scale_c: steps, as trees make them."""
+
+    _power: ClassVar[int] = 1
+    _length_sd: ClassVar[float] = 1.5
+
+    def _gaps(self, pairs: Pairs) -> Iterator[tuple[Array, Array]]:
+        """(x_c - z_c) / length_scale_c and its absolute value a_c, (n, m) each, by column."""
+        x, z = (side / np.asarray(self.length_scale) for side in pairs.raw(self.columns))
+        for x_c, z_c in zip(x.T, z.T, strict=True):
+            gap = np.subtract.outer(x_c, z_c)
+            yield gap, np.abs(gap)
+
+    def _pull_gaps(self, pairs: Pairs, adjoint: Callable[[Array], Array]) -> tuple[Array, Array]:
+        """`pull_sum`, given the adjoint of a_c as a function of a_c."""
+        by_column, z_bar = [], []
+        for gap, a in self._gaps(pairs):
+            G = adjoint(a)
+            by_column.append(-np.vdot(G, a))
+            z_bar.append(-np.einsum("ij,ij->j", G, np.sign(gap)))
+        return np.array(by_column), np.stack(z_bar, axis=1) / np.asarray(self.length_scale)
+
+
+@dataclass(frozen=True, repr=False)
+class Laplacian(_Steps):
+    """Steps in all columns at once: k = exp(-sum_c |x_c - z_c| / length_scale_c).
+
+    The limit of very many random trees (a Mondrian forest): columns may interact.
+
+    Examples
+    --------
+    >>> from polyfid.kernels import Laplacian
+    >>> Laplacian(2.0)([[0.0, 0.0]], [[1.0, 1.0]]).round(4)
+    array([[0.3679]])
+    """
+
+    _words: ClassVar[str] = "steps (Laplacian)"
+
+    def scaled_sum(self, pairs: Pairs) -> Array:
+        if self._shared:
+            return pairs.city_distances(self.columns) / self.length_scale
+        x, z = (side / np.asarray(self.length_scale) for side in pairs.raw(self.columns))
+        return cdist(x, z, "cityblock")
+
+    def pull_sum(self, pairs: Pairs, G: Array) -> tuple[Array, Array]:
+        return self._pull_gaps(pairs, lambda a: G)
+
+    def profile(self, s: Array) -> Array:
+        return np.asarray(np.exp(-s))
+
+    def slope(self, s: Array, K: Array) -> Array:
+        return -K
+
+
+@dataclass(frozen=True, repr=False)
+class Additive(_Steps):
+    """Steps in one column at a time, averaged: k = mean_c exp(-|x_c - z_c| / length_scale_c).
+
+    The counterpart of boosted stumps: columns do not interact.
+
+    Examples
+    --------
+    >>> from polyfid.kernels import Additive
+    >>> Additive(2.0)([[0.0, 0.0]], [[2.0, 0.0]]).round(4)
+    array([[0.6839]])
+    """
+
+    _words: ClassVar[str] = "steps by column (additive)"
+
+    def scaled_sum(self, pairs: Pairs) -> Array:
+        K = np.zeros(pairs.shape)
+        for gap, a in self._gaps(pairs):
+            K += np.exp(np.negative(a, out=gap), out=gap)
+        return K / self._chosen(pairs.x).shape[1]
+
+    def linearise(self, pairs: Pairs) -> Linearised:
+        K, slope = np.zeros((2, *pairs.shape))  # and the derivative by a shared log length-scale
+        for gap, a in self._gaps(pairs):
+            e = np.exp(np.negative(a, out=gap), out=gap)
+            K += e
+            slope += np.multiply(e, a, out=a)
+        n_columns = self._chosen(pairs.x).shape[1]
+        return Linearised(K / n_columns, self, pairs, slope / n_columns)
+
+    def _pull(self, at: Linearised, K_bar: Array, places: bool) -> Adjoints:
+        if self._shared and not places:
+            by_column = np.array([np.vdot(K_bar, at.saved)])
+            return Adjoints.of_theta(self._lengths_bar(by_column), at.pairs, places)
+        return super()._pull(at, K_bar, places)
+
+    def pull_sum(self, pairs: Pairs, G: Array) -> tuple[Array, Array]:
+        n_columns = self._chosen(pairs.x).shape[1]
+        return self._pull_gaps(pairs, lambda a: G * (np.exp(-a) / -n_columns))
+
+    def profile(self, s: Array) -> Array:
+        return s
+
+    def slope(self, s: Array, K: Array) -> float:
+        return 1.0
+
+    def _typical_length(self, n_columns: int) -> float:
+        return 2.0

@@ -87,6 +87,12 @@ class Level(Leaf):
     def _level(self) -> float:
         return float(getattr(self, self._hyper[0]))
 
+    def evaluate(self, pairs: Pairs) -> Array:
+        return np.broadcast_to(self._level, pairs.shape)
+
+    def _pull(self, at: Linearised, K_bar: Array, places: bool) -> Adjoints:
+        return Adjoints.of_theta(self.pull_diagonal(at.pairs.x, K_bar), at.pairs, places)
+
     def diagonal(self, x: Array) -> Array:
         return np.full(len(x), self._level)
 
@@ -111,14 +117,29 @@ class Constant(Level):
     _hyper: ClassVar[tuple[str, ...]] = ("value",)
     _plausible: ClassVar[dict[str, tuple[float, float]]] = {"value": (1.5, 1.5)}
 
-    def evaluate(self, pairs: Pairs) -> Array:
-        return np.broadcast_to(self.value, pairs.shape)
-
-    def _pull(self, at: Linearised, K_bar: Array, places: bool) -> Adjoints:
-        return Adjoints.of_theta(self.pull_diagonal(at.pairs.x, K_bar), at.pairs, places)
-
     def describe(self, feature_names: Sequence[str] | None = None) -> str:
         return f"constant {self.value:.3g}"
+
+
+@dataclass(frozen=True, repr=False)
+class Intercept(Level):
+    """A constant of unknown height in a sum of kernels, k(x, z) = variance.
+
+    Examples
+    --------
+    >>> from polyfid.kernels import RBF, Intercept
+    >>> 2.0 * RBF(0.5) + Intercept()
+    Constant(value=2) * RBF(length_scale=0.5) + Intercept(variance=1)
+    """
+
+    variance: float = 1.0
+    variance_bounds: Bounds = DEFAULT_BOUNDS
+
+    _hyper: ClassVar[tuple[str, ...]] = ("variance",)
+    _plausible: ClassVar[dict[str, tuple[float, float]]] = {"variance": (0.0, 1.5)}
+
+    def describe(self, feature_names: Sequence[str] | None = None) -> str:
+        return f"an intercept of variance {self.variance:.3g}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -265,7 +286,7 @@ class Columnwise(Leaf):
             return super()._weak_prior_of(name, x)
         chosen = self._chosen(x)
         spread = Scale.of(chosen, np.ones(len(chosen))).spread  # 1 of a constant column
-        typical = np.log(len(spread)) / self._power
+        typical = np.log(self._typical_length(len(spread)))
         wide = self._length_sd * SHARED_SD
         if self._shared:
             # The widest columns decide distances, and constant ones add nothing.
@@ -274,6 +295,10 @@ class Columnwise(Leaf):
             return HyperPrior.independent([float(typical + np.log(common))], [wide])
         own = self._length_sd * (FREE_SD if self.ard == "free" else OWN_SD)
         return HyperPrior.tied(typical + np.log(spread), wide, own)
+
+    def _typical_length(self, n_columns: int) -> float:
+        """A plausible length-scale, in standard deviations of the columns."""
+        return float(n_columns ** (1.0 / self._power))
 
     def _chosen(self, x: Array) -> Array:
         return x if self.columns is None else x[:, self.columns]

@@ -94,6 +94,11 @@ class Pairs:
         """|x_i - z_j|^2 over the columns, (n, m)."""
         return cdist(*self.raw(columns), "sqeuclidean")
 
+    @_computed_once
+    def city_distances(self, columns: Columns) -> Array:
+        """sum_c |x_ic - z_jc|, (n, m)."""
+        return cdist(*self.raw(columns), "cityblock")
+
     def scaled_squared_distances(self, columns: Columns, scale: Array) -> Array:
         """sum_c ((x_ic - z_jc) / scale_c)^2, (n, m); exactly zero where points coincide."""
         x, z = self.centred(columns)

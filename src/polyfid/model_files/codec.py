@@ -167,10 +167,10 @@ Registered = TypeVar("Registered", bound=type)
 _MODULES = {
     "polyfid.arrays": "Scale",
     "polyfid.kernels.columnwise": (
-        "Categorical Linear Matern12 Matern32 Matern52 RBF RationalQuadratic"
+        "Additive Categorical Laplacian Linear Matern12 Matern32 Matern52 RBF RationalQuadratic"
     ),
     "polyfid.kernels.contract": "Product Sum",
-    "polyfid.kernels.leaf": "Constant White",
+    "polyfid.kernels.leaf": "Constant Intercept White",
     "polyfid.kernels.sklearn": "SklearnKernel",
     "polyfid.model.features": "AsGiven Coded Ranked SharedUnit Standardised UnitRows",
     "polyfid.model.likelihoods": "Logit NoisyLogit",
