@@ -22,7 +22,7 @@ from polyfid.learning.evidence import Evidence
 from polyfid.learning.mixture import BinaryFit, Member, Mixture, infer
 from polyfid.learning.occam import log_occam
 from polyfid.learning.plan import Options, Target
-from polyfid.learning.structures import Structure, candidates, other_links
+from polyfid.learning.structures import Structure, candidates, other_links, simpler
 from polyfid.model.features import FeatureMap
 from polyfid.rows import Rows
 from polyfid.rows.source import label
@@ -32,12 +32,14 @@ from polyfid.rows.source import label
 #: structures fail in different places, so that an average that is too sure of one loses by it.
 TEMPERATURE = 2.0
 #: Structures of less weight than this are left out of the average.
-NEGLIGIBLE = 0.01
+NEGLIGIBLE = 0.03
 #: Structures are tuned to this many times ``tol``, shared by the hyper-parameters.
-TOLERANCE = 200.0
+TOLERANCE = 1000.0
 #: With more rows than this structures are compared on a sample, and only the leading ones, at
 #: most so many, are tuned on more.
 N_COMPARED, N_LEADERS = 600, 3
+#: A structure that refines another one is tried if that is behind by no more than this.
+REACH = 20.0
 #: The leading structures whose other links are tried.
 N_RELINKED = 2
 #: Until structures are chosen, inference may end so many standard deviations from its fixed point.
@@ -45,7 +47,7 @@ ROUGH = 1e-3
 #: With more rows than this Laplace, several times as fast, takes the place of EP if it may.
 N_LAPLACE = 2000
 #: Structures weighed between two decisions on which ones are still worth weighing.
-BATCH = 4
+BATCH = 2
 #: How much more a structure may gain by being weighed than all others did.
 LENIENCE = 2.0
 #: Iterations of the leading structure under the scheme itself.
@@ -93,16 +95,25 @@ def learn(
 
 def compare(on: Comparison, rows: Rows, pool: Parallel) -> list[Candidate]:
     """Climb and weigh all structures, then the leading ones with other links of the levels."""
-    (structure, features), *others = candidates(rows, on.options.standardize)
-    first = climb(on, structure, features)
-    climbed = pool(delayed(climb)(on, s, f, first) for s, f in others)
-    weighed = weigh_all(on, [first, *_by_height(climbed)], [], pool)
+    maps = candidates(rows, on.options.standardize)
+    refines = {structure: simpler(structure, maps) for structure in maps}
+    roots = [structure for structure in maps if refines[structure] is None]
+    first = climb(on, roots[0], maps[roots[0]])
+    climbed = [first, *pool(delayed(climb)(on, s, maps[s], first) for s in roots[1:])]
+    before = {c.structure: c for c in climbed}
+    least = max(c.optimum.objective for c in climbed) - REACH
+    climbed += pool(
+        delayed(climb)(on, structure, maps[structure], before[simple])
+        for structure, simple in refines.items()
+        if simple is not None and before[simple].optimum.objective > least
+    )
+    weighed = weigh_all(on, _by_cost(climbed), [], pool)
     relinked = pool(
         delayed(climb)(on, replace(c.structure, link=link), c.features, c)
         for c in weighed[:N_RELINKED]
         for link in other_links(c.evidence.prior, rows)
     )
-    return weigh_all(on, _by_height(relinked), weighed, pool)
+    return weigh_all(on, _by_cost(relinked), weighed, pool)
 
 
 def climb(
@@ -260,13 +271,15 @@ def _infer(
     return infer(evidence.with_scheme("laplace"), optimum)
 
 
-def _by_height(climbed: list[Candidate]) -> list[Candidate]:
-    return sorted(climbed, key=lambda c: -c.optimum.objective)
+def _by_cost(climbed: list[Candidate]) -> list[Candidate]:
+    """Those of few parameters first, which take the least time to weigh, then the best."""
+    return sorted(climbed, key=lambda c: (len(c.optimum.theta), -c.optimum.objective))
 
 
 def _is_hopeless(candidate: Candidate, weighed: list[Candidate]) -> bool:
     """Whether the weight of a structure would be negligible even if it gains as no other did."""
-    gains = [c.log_evidence - c.optimum.objective for c in weighed]
+    alike = [c for c in weighed if c.structure.form == candidate.structure.form]
+    gains = [c.log_evidence - c.optimum.objective for c in alike or weighed]
     evidences = [c.log_evidence for c in weighed]
     reach = candidate.optimum.objective + max(gains, default=0.0) + LENIENCE
     return bool(reach < max(evidences, default=-np.inf) + TEMPERATURE * np.log(NEGLIGIBLE))

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
-from polyfid.kernels import RBF, Categorical, Constant, Kernel, Linear
+from polyfid.arrays import Array
+from polyfid.kernels import (
+    RBF,
+    Additive,
+    Categorical,
+    Constant,
+    Intercept,
+    Kernel,
+    Laplacian,
+    Linear,
+)
 from polyfid.learning.plan import Options
 from polyfid.model.features import (
     AsGiven,
@@ -28,10 +38,24 @@ FORMS = {
     "soft": "length-scales softly tied",
     "free": "free length-scales",
     "linear": "one length-scale and a linear part",
+    "steps": "steps of one length-scale",
+    "free steps": "steps of free length-scales",
+    "additive": "steps by column",
 }
 #: Links between levels, in words.
 LINKS = {"linked": "", "same": "one function at all levels", "apart": "levels unrelated"}
-_ARD: dict[str, bool | Literal["free"]] = {"soft": True, "free": "free"}
+_ARD: dict[str, bool | Literal["free"]] = {"soft": True, "free": "free", "free steps": "free"}
+#: Forms that go through the columns one by one are left out if there are more columns than this.
+_BY_COLUMN, N_COLUMNS = {"free steps", "additive"}, 200
+#: The forms that a form refines, the nearest one first.
+_SIMPLER = {
+    "linear": ("isotropic",),
+    "soft": ("isotropic",),
+    "free": ("isotropic", "soft"),
+    "free steps": ("steps",),
+}
+#: Feature maps whose points have this correlation count as one.
+ALIKE = 0.99
 #: The kernel of a correction that is not there.
 _ABSENT = Constant(1e-6, "fixed")
 
@@ -73,10 +97,16 @@ class Structure:
             kernel: Kernel = Categorical(columns=tuple(range(cut, n_columns)), ard=ard)
             if cut:
                 kernel = RBF(columns=tuple(range(cut)), ard=ard) * kernel
+        elif self.form == "additive":
+            kernel = Additive(2.0)
+        elif self.form in ("steps", "free steps"):
+            kernel = Laplacian(float(n_columns), ard=ard)
         else:
             kernel = RBF(np.sqrt(n_columns), ard=ard)
         kernel = Constant(np.exp(1.5)) * kernel
-        return kernel + Linear(np.sqrt(n_columns)) if self.form == "linear" else kernel
+        if self.form == "linear":
+            kernel = kernel + Linear(np.sqrt(n_columns))
+        return kernel + Intercept()
 
     def prior(self, features: FeatureMap, n_columns: int, options: Options) -> Prior:
         """The prior with typical hyper-parameters."""
@@ -91,7 +121,7 @@ class Structure:
         return replace(general, kernels=kernels, rho_prior=(2.0, 1.5))
 
 
-#: The first one is fitted from several starts, the others from where it ended.
+#: The first one is tuned from several starts, the others from where a simpler one ended.
 STRUCTURES = (
     Structure(Standardised, "isotropic"),
     Structure(Standardised, "soft"),
@@ -99,6 +129,9 @@ STRUCTURES = (
     Structure(Standardised, "linear"),
     Structure(Ranked, "isotropic"),
     Structure(Ranked, "free"),
+    Structure(Ranked, "steps"),
+    Structure(Ranked, "free steps"),
+    Structure(Ranked, "additive"),
     Structure(SharedUnit, "isotropic"),
     Structure(UnitRows, "isotropic"),
     Structure(UnitRows, "linear"),
@@ -107,19 +140,42 @@ STRUCTURES = (
 )
 
 
-def candidates(rows: Rows, standardize: bool) -> list[tuple[Structure, FeatureMap]]:
+def candidates(rows: Rows, standardize: bool) -> dict[Structure, FeatureMap]:
     """The structures that make sense for these rows, with their feature maps."""
+    forms = set(FORMS) - (_BY_COLUMN if rows.x.shape[1] > N_COLUMNS else set())
     if not standardize:
-        return [(Structure(AsGiven, form), AsGiven()) for form in FORMS]
+        return {Structure(AsGiven, form): AsGiven() for form in FORMS if form in forms}
     maps = {kind: kind.of(rows.x, rows.weight) for kind in {s.features for s in STRUCTURES}}
-    # One length-scale per category says more than one per indicator, with a fraction of them.
-    instead = {"soft", "free"} if maps.get(Coded) is not None else set()
-    return [
-        (s, features)
-        for s in STRUCTURES
-        if (features := maps[s.features]) is not None
-        and not (s.features is Standardised and s.form in instead)
-    ]
+    points = {kind: None if f is None else _direction(f(rows.x)) for kind, f in maps.items()}
+    chosen: dict[Structure, FeatureMap] = {}
+    for structure in STRUCTURES:
+        features = maps[structure.features]
+        if features is None or structure.form not in forms:
+            continue
+        # One length-scale per category says more than one per indicator, with a fraction of them.
+        if structure.features is Standardised and structure.form in _ARD and maps[Coded]:
+            continue
+        rivals = [s.features for s in chosen if s.form == structure.form]
+        if not any(_alike(points[structure.features], points[kind]) for kind in rivals):
+            chosen[structure] = features
+    return chosen
+
+
+def _direction(points: Array) -> Array:
+    """Points as one vector of length one, so that their scale does not matter."""
+    centred = (points - points.mean(axis=0)).ravel()
+    return np.asarray(centred / max(np.linalg.norm(centred), np.finfo(float).tiny))
+
+
+def _alike(a: Array | None, b: Array | None) -> bool:
+    """Whether two maps give the same points but for their scale, nearly."""
+    return a is not None and b is not None and a.shape == b.shape and bool(a @ b > ALIKE)
+
+
+def simpler(structure: Structure, others: Container[Structure]) -> Structure | None:
+    """The structure that another one refines, if it is among the others."""
+    forms = _SIMPLER.get(structure.form, ())
+    return next((s for f in forms if (s := replace(structure, form=f)) in others), None)
 
 
 def other_links(prior: Prior, rows: Rows) -> Sequence[str]:
