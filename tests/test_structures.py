@@ -1,6 +1,7 @@
 """Learning the structure: what wins on data made for it, and what must hold on any."""
 
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,7 +12,7 @@ from tolerances import IDENTITY
 from polyfid import MultiFidelityClassifier
 from polyfid.inference import SCHEMES
 from polyfid.inference.linalg import Diverged, NotPositiveDefinite
-from polyfid.kernels import RBF
+from polyfid.kernels import RBF, Additive
 from polyfid.learning import search, structures
 from polyfid.learning.climb import make_hyperprior
 from polyfid.learning.evidence import Evidence
@@ -322,16 +323,17 @@ MIXED = np.column_stack([np.eye(3)[np.arange(12) % 3], np.arange(12.0) ** 2])
     ("X", "kinds"),
     [
         (NEW[:, :1], {Standardised, Ranked}),
-        (NEW, {Standardised, Ranked, SharedUnit}),
-        (np.column_stack([NEW, NEW[::-1]]), {Standardised, Ranked, SharedUnit, UnitRows}),
-        ([[0, 1], [1, 1], [1, 0], [0, 0]], {Standardised, SharedUnit}),
+        (NEW, {Standardised, Ranked}),
+        (NEW * [1, 9], {Standardised, Ranked, SharedUnit}),
+        (np.column_stack([NEW, 9 * NEW[::-1]]), {Standardised, Ranked, SharedUnit, UnitRows}),
+        ([[0, 1], [1, 1], [1, 0], [0, 0]], {Standardised}),
         (MIXED, {Standardised, Ranked, SharedUnit, UnitRows, Coded}),
     ],
-    ids=["one column", "two", "four", "flags", "indicators"],
+    ids=["one column", "one unit", "two units", "four", "flags", "indicators"],
 )
 def test_features_that_make_no_sense_are_not_tried(X, kinds):
     rows = Rows.of(X, np.zeros(len(X)), np.zeros(len(X)))
-    chosen = [structure for structure, _ in structures.candidates(rows, standardize=True)]
+    chosen = list(structures.candidates(rows, standardize=True))
     assert {s.features for s in chosen} == kinds
     assert chosen[0] == STRUCTURES[0]
     # Categories take the place of one length-scale per indicator.
@@ -358,9 +360,10 @@ def test_kernels_of_structures(structure):
     n = points.shape[1]
     kernel = structure.kernel(features, n).for_features(n)
     n_lengths = sum("length_scale" in name for name in kernel.theta_names)
-    assert n_lengths == {"isotropic": 1, "linear": 2, "soft": n, "free": n}[structure.form]
+    assert n_lengths == {"linear": 2, "soft": n, "free": n, "free steps": n}.get(structure.form, 1)
     assert ("linear.length_scale" in kernel.theta_names) == (structure.form == "linear")
-    assert ("free" in repr(kernel)) == (structure.form == "free")
+    assert ("free" in repr(kernel)) == ("free" in structure.form)
+    assert "intercept.variance" in kernel.theta_names
     assert np.linalg.eigvalsh(kernel(points)).min() > -1e-10
 
 
@@ -396,7 +399,7 @@ def test_many_rows_are_compared_on_a_sample(monkeypatch):
     model, climbs = tried(monkeypatch, *two_levels(80, 25), levels=LEVELS)
     compared, tuned = ([s for s, n in climbs if n == size] for size in (40, 105))
     assert len(compared) + len(tuned) == len(climbs)
-    assert set(STRUCTURES[:7]) <= set(compared)
+    assert {Structure(Ranked, "steps"), *STRUCTURES[:4]} <= set(compared)
     assert 1 <= len(tuned) <= search.N_LEADERS
     assert set(by_name(model)) <= {str(s) for s in tuned}
     assert "of 105 rows" not in str(model.report_)
@@ -485,7 +488,9 @@ def refuses(*_):
 
 
 def refuses_tied_lengths(evidence, optimum):
-    return refuses() if evidence.prior.kernels[0].right.ard is True else infer(evidence, optimum)
+    return (
+        refuses() if evidence.prior.kernels[0].left.right.ard is True else infer(evidence, optimum)
+    )
 
 
 @pytest.mark.parametrize(
@@ -549,3 +554,31 @@ def test_where_the_leader_ended_is_a_good_start(compared, lead, structure):
     assert led.optimum.n_evaluations < alone.optimum.n_evaluations
     assert led.optimum.objective > alone.optimum.objective - 0.05
     assert led.log_evidence == pytest.approx(alone.log_evidence, abs=0.1)
+
+
+def test_a_structure_refines_a_simpler_one():
+    simpler = partial(structures.simpler, others=STRUCTURES)
+    assert simpler(Structure(Ranked, "free steps")) == Structure(Ranked, "steps")
+    assert simpler(Structure(Coded, "free")) == Structure(Coded, "soft")
+    assert simpler(Structure(Ranked, "additive")) is None
+
+
+def test_what_refines_a_hopeless_structure_is_not_tried(monkeypatch):
+    monkeypatch.setattr(search, "REACH", -np.inf)
+    _, climbs = tried(monkeypatch, *two_levels(30, 15), levels=LEVELS)
+    assert {s.form for s, _ in climbs} == {"isotropic", "steps", "additive"}
+
+
+def test_far_from_the_data_the_share_of_classes_remains():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 2)), np.arange(200) % 20 == 0
+    near, far = fit(X, y).predict_proba([[0.0, 0.0], [100.0, -100.0]])[:, 1]
+    assert near == pytest.approx(0.05, abs=0.03)
+    assert far < 0.13  # 0.2 and more without an intercept
+
+
+def test_functions_made_of_steps_are_recognised():
+    rng = np.random.default_rng(1)
+    X = rng.uniform(-1.7, 1.7, (300, 3))
+    f = np.linalg.cholesky(60.0 * Additive(0.5)(X) + 1e-8 * np.eye(300)) @ rng.normal(size=300)
+    assert share(fit(X, f > np.median(f)), "steps") > 0.5

@@ -33,8 +33,9 @@ from polyfid.rows.source import label
 TEMPERATURE = 2.0
 #: Structures of less weight than this are left out of the average.
 NEGLIGIBLE = 0.03
-#: Structures are tuned to this many times ``tol``, shared by the hyper-parameters.
-TOLERANCE = 1000.0
+#: Structures are tuned to this many times ``tol``, shared by the hyper-parameters, and the leading
+#: one in the end to fewer.
+TOLERANCE, REFINED = 500.0, 200.0
 #: With more rows than this structures are compared on a sample, and only the leading ones, at
 #: most so many, are tuned on more.
 N_COMPARED, N_LEADERS = 600, 3
@@ -136,7 +137,7 @@ def climb(
             # A few columns that matter may be lost among many: try shorter lengths too.
             lengths = ["length_scale" in name for name in evidence.theta_names]
             starts.append(starts[0] - np.where(lengths, 1.0, 0.0))
-    tol = _tolerance(options, evidence)
+    tol = _tolerance(options, evidence, TOLERANCE)
     with suitable_threads(len(on.rows)):
         optimum = maximise(evidence, hyperprior, starts, options.max_iter, tol, None, hopeless)
     return Candidate(structure, features, evidence, hyperprior, optimum)
@@ -186,7 +187,7 @@ def refine(options: Options, weighed: list[Candidate], pool: Parallel) -> list[C
     if not _can_move(leader.fit):
         return weighed
     evidence = leader.evidence.with_scheme(options.inference, ROUGH)
-    limits = min(options.max_iter, N_REFINING), _tolerance(options, evidence)
+    limits = min(options.max_iter, N_REFINING), _tolerance(options, evidence, REFINED)
     with suitable_threads(len(evidence.points)):
         optimum = maximise(evidence, leader.hyperprior, [leader.optimum.theta], *limits)
     change = optimum.theta - leader.optimum.theta
@@ -285,8 +286,8 @@ def _is_hopeless(candidate: Candidate, weighed: list[Candidate]) -> bool:
     return bool(reach < max(evidences, default=-np.inf) + TEMPERATURE * np.log(NEGLIGIBLE))
 
 
-def _tolerance(options: Options, evidence: Evidence) -> float:
-    return options.tol * max(1.0, TOLERANCE / len(evidence.theta))
+def _tolerance(options: Options, evidence: Evidence, factor: float) -> float:
+    return options.tol * max(1.0, factor / len(evidence.theta))
 
 
 def carry(start: Candidate, change: Array, evidence: Evidence) -> Array:

@@ -153,7 +153,7 @@ def candidates(rows: Rows, standardize: bool) -> dict[Structure, FeatureMap]:
         if features is None or structure.form not in forms:
             continue
         # One length-scale per category says more than one per indicator, with a fraction of them.
-        if structure.features is Standardised and structure.form in _ARD and maps[Coded]:
+        if structure.features is Standardised and structure.form in _ARD and maps.get(Coded):
             continue
         rivals = [s.features for s in chosen if s.form == structure.form]
         if not any(_alike(points[structure.features], points[kind]) for kind in rivals):
