@@ -1,7 +1,6 @@
 """The default, which learns its structure, on data sets that come with scikit-learn.
 
-They were not used to choose what structures there are. Labels of the cheap level are flipped at
-random, as in the paper's second group.
+Labels of the cheap level are flipped at random, as in the paper's second group.
 """
 
 from __future__ import annotations
