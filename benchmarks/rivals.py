@@ -24,7 +24,7 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks.figures import Context, Figure, Skip, Table, at_least
+from benchmarks.figures import Context, Figure, Skip, Table, at_least, at_most
 from experiments import problems
 from experiments.cells import Row, scores
 from experiments.methods import RUNNERS, SplitCell
@@ -120,7 +120,10 @@ def catboost(rows: Training, weight: float) -> Predict:
 def clean_learning(rows: Training, weight: float) -> Predict:
     """Labels that cleanlab doubts are left out, trusted ones never; boosted trees of the rest."""
     clean = import_module("cleanlab.classification").CleanLearning
-    model = clean(_boosted_trees(), seed=0, cv_n_folds=N_FOLDS)
+    # In one process: its workers expect to be started from the main one.
+    model = clean(
+        _boosted_trees(), seed=0, cv_n_folds=N_FOLDS, find_label_issues_kwargs={"n_jobs": 1}
+    )
     issues = model.find_label_issues(rows.X, rows.y)["is_label_issue"].to_numpy()
     kept = rows.trusted | ~issues
     if len(np.unique(rows.y[kept])) < 2:
@@ -308,6 +311,7 @@ def run(context: Context) -> list[Figure]:
         cells,
         FOLDER,
         jobs=os.cpu_count(),
+        retry_failed=True,
         progress=lambda row, done, total, left: context.progress(
             f"rivals: {done} of {total}, {left / 60:.0f} min left"
         ),
@@ -326,6 +330,8 @@ def run(context: Context) -> list[Figure]:
         goal = GOAL if len(columns) == len(COLUMNS) else len(columns)
         title = f"rivals: {metric.name} best or within {CLOSE} of the best"
         figures.append(at_least(title, good, goal, f"of {len(columns)} columns"))
+    failed = len(results.failures)
+    figures.append(at_most("rivals: fits that failed", failed, 0, f"of {len(results.rows)}"))
     for name, method in METHODS.items():
         if name not in there:
             needs = (
