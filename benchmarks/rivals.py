@@ -2,7 +2,7 @@
 
 Every rival chooses its own setting, most of them the weight of a cheap row, by the log-loss of
 `TrustedKFold` on the training rows. Rows of results are kept in ``benchmarks/out/rivals``: a run
-that was stopped goes on where it was.
+that was stopped goes on where it was. Remove the folder to measure another version of polyfid.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.model_selection import cross_val_predict
@@ -28,7 +29,7 @@ from benchmarks.figures import Context, Figure, Skip, Table, at_least, at_most
 from experiments import problems
 from experiments.cells import Row, scores
 from experiments.methods import RUNNERS, SplitCell
-from experiments.paper import COLUMNS, METRICS
+from experiments.paper import CLOSE, COLUMNS, METRICS
 from experiments.problems import Answers, Split, usable_seeds
 from experiments.results import Results
 from experiments.run import run as run_cells
@@ -44,7 +45,6 @@ Outcome = tuple[Array, Row]
 FOLDER = Path(__file__).parent / "out" / "rivals"
 #: The folder with the weights of TabPFN.
 TABPFN_FOLDER = "TABPFN_WEIGHTS"
-CLOSE = 0.01
 GOAL = 24
 N_FOLDS = 5
 N_RUNS = 3
@@ -59,7 +59,7 @@ class Training(NamedTuple):
     y: Labels
     trusted: NDArray[np.bool_]
 
-    def take(self, rows: Labels) -> Training:
+    def take(self, rows: Labels | NDArray[np.bool_]) -> Training:
         return Training(self.X[rows], self.y[rows], self.trusted[rows])
 
 
@@ -110,10 +110,7 @@ def catboost(rows: Training, weight: float) -> Predict:
         verbose=False,
         allow_writing_files=False,
     )
-    used = _weights(rows, weight) > 0.0
-    if len(np.unique(rows.y[used])) < 2:
-        return lambda X: np.full(len(X), float(rows.y[used].mean()))
-    model.fit(rows.X[used], rows.y[used], sample_weight=_weights(rows, weight)[used])
+    model.fit(rows.X, rows.y, sample_weight=_weights(rows, weight))
     return lambda X: np.asarray(model.predict_proba(X)[:, 1])
 
 
@@ -136,8 +133,7 @@ def clean_learning(rows: Training, weight: float) -> Predict:
 
 def on_a_margin(rows: Training, factor: float) -> Predict:
     """Boosted trees of the trusted rows that start from the margin of trees of the cheap ones."""
-    cheap = rows.take(np.flatnonzero(~rows.trusted))
-    trusted = rows.take(np.flatnonzero(rows.trusted))
+    cheap, trusted = rows.take(~rows.trusted), rows.take(rows.trusted)
     first = _boosted_trees().fit(cheap.X, cheap.y)
 
     def margin(X: Array) -> Array:
@@ -150,10 +146,7 @@ def on_a_margin(rows: Training, factor: float) -> Predict:
 def gold_correction(rows: Training, weight: float) -> Predict:
     """Cheap labels as seen through the confusion that the trusted rows show (Hendrycks, 2018)."""
     xgboost = import_module("xgboost")
-    cheap, trusted = (
-        rows.take(np.flatnonzero(~rows.trusted)),
-        rows.take(np.flatnonzero(rows.trusted)),
-    )
+    cheap, trusted = rows.take(~rows.trusted), rows.take(rows.trusted)
     says_one = _boosted_trees().fit(cheap.X, cheap.y).predict_proba(trusted.X)[:, 1]
     # P(cheap label 1 | true label k): the mean of the cheap model over trusted rows of class k.
     rate = [float(np.clip(says_one[trusted.y == k].mean(), 0.02, 0.98)) for k in (0, 1)]
@@ -161,7 +154,7 @@ def gold_correction(rows: Training, weight: float) -> Predict:
     high = np.where(rows.trusted, 1.0, rate[1])
 
     def objective(f: Array, _: Any) -> tuple[Array, Array]:
-        p = 1.0 / (1.0 + np.exp(-f))
+        p = expit(f)
         q = np.clip(low + (high - low) * p, CLIP, 1.0 - CLIP)  # of the label that was given
         slope = (high - low) * p * (1.0 - p)
         weights = _weights(rows, weight)
@@ -175,11 +168,7 @@ def gold_correction(rows: Training, weight: float) -> Predict:
         settings | {"base_score": 0.0}, matrix, num_boost_round=150, obj=objective
     )
 
-    def predict(X: Array) -> Array:
-        f = model.predict(xgboost.DMatrix(X), output_margin=True)
-        return np.asarray(1.0 / (1.0 + np.exp(-f)))
-
-    return predict
+    return lambda X: np.asarray(expit(model.predict(xgboost.DMatrix(X), output_margin=True)))
 
 
 def tabpfn(rows: Training, weight: float) -> Predict:

@@ -25,7 +25,7 @@ class Stationary(Columnwise):
             return pairs.squared_distances(self.columns) / np.square(self.length_scale)
         return pairs.scaled_squared_distances(self.columns, np.asarray(self.length_scale))
 
-    def pull_sum(self, pairs: Pairs, G: Array) -> tuple[Array, Array]:
+    def pull_sum(self, pairs: Pairs, G: Array, places: bool) -> tuple[Array, Array]:
         # ds_ij = -2 sum_c (x_ic - z_jc) (dz_jc + (x_ic - z_jc) d log l_c) / l_c^2
         x, z = pairs.centred(self.columns)
         P, g = G.T @ x, G.sum(axis=0)
@@ -199,7 +199,7 @@ class RationalQuadratic(Stationary):
 class Linear(Columnwise):
     """Linear functions through zero: k = sum_c x_c z_c / length_scale_c^2.
 
-    A bias is ``Linear() + Constant()``.
+    A line that need not go through zero is ``Linear() + Intercept()``.
 
     Examples
     --------
@@ -216,7 +216,7 @@ class Linear(Columnwise):
         x, z = pairs.raw(self.columns)
         return np.asarray((x / np.square(self.length_scale)) @ z.T)
 
-    def pull_sum(self, pairs: Pairs, G: Array) -> tuple[Array, Array]:
+    def pull_sum(self, pairs: Pairs, G: Array, places: bool) -> tuple[Array, Array]:
         x, z = pairs.raw(self.columns)
         P = (G.T @ x) / np.square(self.length_scale)
         return -2.0 * np.einsum("ij,ij->j", z, P), P
@@ -264,7 +264,7 @@ class Categorical(Columnwise):
         x, z, column = pairs.one_hot(self.columns)
         return np.asarray(weight.sum() - (x * weight[column]) @ z.T.astype(float))
 
-    def pull_sum(self, pairs: Pairs, G: Array) -> tuple[Array, Array]:
+    def pull_sum(self, pairs: Pairs, G: Array, places: bool) -> tuple[Array, Array]:
         x, z, column = pairs.one_hot(self.columns)
         codes = self._chosen(pairs.z)
         agree = np.einsum("ij,ij->j", x, G @ z.astype(float))
@@ -296,14 +296,18 @@ class _Steps(Columnwise):
             gap = np.subtract.outer(x_c, z_c)
             yield gap, np.abs(gap)
 
-    def _pull_gaps(self, pairs: Pairs, adjoint: Callable[[Array], Array]) -> tuple[Array, Array]:
+    def _pull_gaps(
+        self, pairs: Pairs, places: bool, adjoint: Callable[[Array], Array]
+    ) -> tuple[Array, Array]:
         """`pull_sum`, given the adjoint of a_c as a function of a_c."""
-        by_column, z_bar = [], []
-        for gap, a in self._gaps(pairs):
+        z_bar = np.zeros_like(self._chosen(pairs.z))
+        by_column = np.empty(z_bar.shape[1])
+        for c, (gap, a) in enumerate(self._gaps(pairs)):
             G = adjoint(a)
-            by_column.append(-np.vdot(G, a))
-            z_bar.append(-np.einsum("ij,ij->j", G, np.sign(gap)))
-        return np.array(by_column), np.stack(z_bar, axis=1) / np.asarray(self.length_scale)
+            by_column[c] = -np.vdot(G, a)
+            if places:
+                z_bar[:, c] = -np.einsum("ij,ij->j", G, np.sign(gap))
+        return by_column, z_bar / np.asarray(self.length_scale)
 
 
 @dataclass(frozen=True, repr=False)
@@ -327,8 +331,8 @@ class Laplacian(_Steps):
         x, z = (side / np.asarray(self.length_scale) for side in pairs.raw(self.columns))
         return cdist(x, z, "cityblock")
 
-    def pull_sum(self, pairs: Pairs, G: Array) -> tuple[Array, Array]:
-        return self._pull_gaps(pairs, lambda a: G)
+    def pull_sum(self, pairs: Pairs, G: Array, places: bool) -> tuple[Array, Array]:
+        return self._pull_gaps(pairs, places, lambda a: G)
 
     def profile(self, s: Array) -> Array:
         return np.asarray(np.exp(-s))
@@ -373,9 +377,9 @@ class Additive(_Steps):
             return Adjoints.of_theta(self._lengths_bar(by_column), at.pairs, places)
         return super()._pull(at, K_bar, places)
 
-    def pull_sum(self, pairs: Pairs, G: Array) -> tuple[Array, Array]:
+    def pull_sum(self, pairs: Pairs, G: Array, places: bool) -> tuple[Array, Array]:
         n_columns = self._chosen(pairs.x).shape[1]
-        return self._pull_gaps(pairs, lambda a: G * (np.exp(-a) / -n_columns))
+        return self._pull_gaps(pairs, places, lambda a: G * (np.exp(-a) / -n_columns))
 
     def profile(self, s: Array) -> Array:
         return s

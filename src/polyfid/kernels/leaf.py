@@ -102,7 +102,7 @@ class Level(Leaf):
 
 @dataclass(frozen=True, repr=False)
 class Constant(Level):
-    """The constant kernel, k(x, z) = value: an amplitude in products, a bias in sums.
+    """The constant kernel, k(x, z) = value: an amplitude in products; for sums see `Intercept`.
 
     Examples
     --------
@@ -200,8 +200,11 @@ class Columnwise(Leaf):
         """The sums s of the pairs, (n, m), in an array of their own."""
 
     @abstractmethod
-    def pull_sum(self, pairs: Pairs, G: Array) -> tuple[Array, Array]:
-        """Adjoints of log length-scales by column and of z on the columns, from G, that of s."""
+    def pull_sum(self, pairs: Pairs, G: Array, places: bool) -> tuple[Array, Array]:
+        """Adjoints of log length-scales by column and of z on the columns, from G, that of s.
+
+        The second one is used only if ``places``.
+        """
 
     @abstractmethod
     def profile(self, s: Array) -> Array:
@@ -263,7 +266,7 @@ class Columnwise(Leaf):
         if self._shared and not places:
             by_column = np.array([-self._power * np.vdot(G, at.saved)])
             return Adjoints.of_theta(self._lengths_bar(by_column), at.pairs, places)
-        by_column, z_bar = self.pull_sum(at.pairs, G)
+        by_column, z_bar = self.pull_sum(at.pairs, G, places)
         bars = Adjoints.of_theta(self._lengths_bar(by_column), at.pairs, places)
         if places:
             bars.places[:, slice(None) if self.columns is None else self.columns] = z_bar

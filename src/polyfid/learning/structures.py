@@ -145,19 +145,19 @@ def candidates(rows: Rows, standardize: bool) -> dict[Structure, FeatureMap]:
     forms = set(FORMS) - (_BY_COLUMN if rows.x.shape[1] > N_COLUMNS else set())
     if not standardize:
         return {Structure(AsGiven, form): AsGiven() for form in FORMS if form in forms}
-    maps = {kind: kind.of(rows.x, rows.weight) for kind in {s.features for s in STRUCTURES}}
-    points = {kind: None if f is None else _direction(f(rows.x)) for kind, f in maps.items()}
+    made = {kind: kind.of(rows.x, rows.weight) for kind in {s.features for s in STRUCTURES}}
+    maps = {kind: features for kind, features in made.items() if features is not None}
+    points = {kind: _direction(features(rows.x)) for kind, features in maps.items()}
     chosen: dict[Structure, FeatureMap] = {}
     for structure in STRUCTURES:
-        features = maps[structure.features]
-        if features is None or structure.form not in forms:
+        if structure.features not in maps or structure.form not in forms:
             continue
         # One length-scale per category says more than one per indicator, with a fraction of them.
-        if structure.features is Standardised and structure.form in _ARD and maps.get(Coded):
+        if structure.features is Standardised and structure.form in _ARD and Coded in maps:
             continue
         rivals = [s.features for s in chosen if s.form == structure.form]
         if not any(_alike(points[structure.features], points[kind]) for kind in rivals):
-            chosen[structure] = features
+            chosen[structure] = maps[structure.features]
     return chosen
 
 
@@ -167,9 +167,9 @@ def _direction(points: Array) -> Array:
     return np.asarray(centred / max(np.linalg.norm(centred), np.finfo(float).tiny))
 
 
-def _alike(a: Array | None, b: Array | None) -> bool:
+def _alike(a: Array, b: Array) -> bool:
     """Whether two maps give the same points but for their scale, nearly."""
-    return a is not None and b is not None and a.shape == b.shape and bool(a @ b > ALIKE)
+    return a.shape == b.shape and bool(a @ b > ALIKE)
 
 
 def simpler(structure: Structure, others: Container[Structure]) -> Structure | None:
