@@ -140,6 +140,7 @@ def test_the_argument_overrides_the_environment(tmp_path, monkeypatch):
         gzip.compress(ARTIFICIAL.encode()[:-4]),
         gzip.compress(ARTIFICIAL.replace("0.75", "many").encode()),
     ],
+    ids=["cut", "no gzip", "last line cut", "no number"],  # gzip writes the time
 )
 def test_damaged_files_are_named(tmp_path, damaged):
     (tmp_path / "df_0.csv.gz").write_bytes(damaged)
