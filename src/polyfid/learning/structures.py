@@ -1,10 +1,14 @@
-"""The catalogue of structures: which features a kernel compares, its form, the link of levels."""
+"""The catalogue of structures: which features a kernel compares, its form, the link of levels.
+
+A structure may also single out a few columns, which then have a kernel of their own besides that of
+all columns (`columns` finds them).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from math import comb
 
 import numpy as np
 
@@ -36,26 +40,18 @@ from polyfid.rows import Rows
 FORMS = {
     "isotropic": "one length-scale",
     "soft": "length-scales softly tied",
-    "free": "free length-scales",
     "linear": "one length-scale and a linear part",
     "steps": "steps of one length-scale",
-    "free steps": "steps of free length-scales",
     "additive": "steps by column",
 }
 #: Links between levels, in words.
 LINKS = {"linked": "", "same": "one function at all levels", "apart": "levels unrelated"}
-_ARD: dict[str, bool | Literal["free"]] = {"soft": True, "free": "free", "free steps": "free"}
-#: Forms that go through the columns one by one are left out if there are more columns than this.
-_BY_COLUMN, N_COLUMNS = {"free steps", "additive"}, 200
-#: The forms that a form refines, the nearest one first.
-_SIMPLER = {
-    "linear": ("isotropic",),
-    "soft": ("isotropic",),
-    "free": ("isotropic", "soft"),
-    "free steps": ("steps",),
-}
+#: A form that goes through the columns one by one is left out if there are more than this.
+N_COLUMNS = 200
 #: Feature maps whose points have this correlation count as one.
 ALIKE = 0.99
+#: How much a choice of k columns out of d costs: this power of 1 / C(d, k) is its prior.
+CHOICE = 0.5
 #: The kernel of a correction that is not there.
 _ABSENT = Constant(1e-6, "fixed")
 
@@ -84,33 +80,53 @@ class Structure:
     features: type[FeatureMap]
     form: str
     link: str = "linked"
+    columns: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         words = [f"features {self.features.words}", FORMS[self.form], LINKS[self.link]]
+        if n := len(self.columns):
+            words.insert(2, f"{n} column{'s' * (n > 1)} singled out")
         return ", ".join(filter(None, words))
 
-    def kernel(self, features: FeatureMap, n_columns: int) -> Kernel:
-        """The kernel of a latent process over points of the feature map."""
-        ard = _ARD.get(self.form, False)
-        if isinstance(features, Coded):
-            cut = features.n_numeric
-            kernel: Kernel = Categorical(columns=tuple(range(cut, n_columns)), ard=ard)
-            if cut:
-                kernel = RBF(columns=tuple(range(cut)), ard=ard) * kernel
-        elif self.form == "additive":
-            kernel = Additive(2.0)
-        elif self.form in ("steps", "free steps"):
-            kernel = Laplacian(float(n_columns), ard=ard)
-        else:
-            kernel = RBF(np.sqrt(n_columns), ard=ard)
-        kernel = Constant(np.exp(1.5)) * kernel
+    def log_prior(self, n_columns: int) -> float:
+        """Log prior probability, up to a constant: of many choices of columns one is no wonder."""
+        return -CHOICE * float(np.log(comb(n_columns, len(self.columns))))
+
+    def kernel(self, features: FeatureMap, n_columns: int, ard: bool = False) -> Kernel:
+        """The kernel of a latent process over points of the feature map.
+
+        With ``ard`` columns have length-scales of their own, as they always have if "soft".
+        """
+        ard = ard or self.form == "soft"
+        kernel = self._part(features, range(n_columns), n_columns, ard)
+        if self.columns:
+            kernel = self._part(features, self.columns, n_columns, ard) + kernel
         if self.form == "linear":
             kernel = kernel + Linear(np.sqrt(n_columns))
         return kernel + Intercept()
 
-    def prior(self, features: FeatureMap, n_columns: int, options: Options) -> Prior:
-        """The prior with typical hyper-parameters."""
-        kernel = self.kernel(features, n_columns).for_features(n_columns)
+    def _part(
+        self, features: FeatureMap, chosen: Sequence[int], n_columns: int, ard: bool
+    ) -> Kernel:
+        """A scaled kernel of some columns, with values that are typical for so many."""
+        scale = Constant(np.exp(1.5))
+        if self.form == "additive":
+            return scale * Additive(2.0)
+        n, cut = len(chosen), first_code(features, n_columns)
+        codes = tuple(c for c in chosen if c >= cut)
+        numbers = None if n == cut == n_columns else tuple(c for c in chosen if c < cut)
+        kernel: Kernel = scale
+        if numbers is None or numbers:
+            steps = self.form == "steps"
+            of_numbers = Laplacian(float(n)) if steps else RBF(np.sqrt(n))
+            kernel = kernel * replace(of_numbers, columns=numbers, ard=ard)
+        return kernel * Categorical(float(n), columns=codes, ard=ard) if codes else kernel
+
+    def prior(
+        self, features: FeatureMap, n_columns: int, options: Options, ard: bool = False
+    ) -> Prior:
+        """The prior with typical hyper-parameters; ``ard`` as for `kernel`."""
+        kernel = self.kernel(features, n_columns, ard).for_features(n_columns)
         general = make_prior(replace(options, kernels=(kernel,) * options.n_levels), n_columns)
         if self.link == "linked" or not isinstance(general, Autoregressive):
             return general
@@ -121,30 +137,26 @@ class Structure:
         return replace(general, kernels=kernels, rho_prior=(2.0, 1.5))
 
 
-#: The first one is tuned from several starts, the others from where a simpler one ended.
+#: The first one is tuned from several starts, the others from where it or a simpler one ended.
 STRUCTURES = (
     Structure(Standardised, "isotropic"),
     Structure(Standardised, "soft"),
-    Structure(Standardised, "free"),
     Structure(Standardised, "linear"),
     Structure(Ranked, "isotropic"),
-    Structure(Ranked, "free"),
     Structure(Ranked, "steps"),
-    Structure(Ranked, "free steps"),
     Structure(Ranked, "additive"),
     Structure(SharedUnit, "isotropic"),
     Structure(UnitRows, "isotropic"),
     Structure(UnitRows, "linear"),
-    Structure(Coded, "soft"),
-    Structure(Coded, "free"),
+    Structure(Coded, "isotropic"),
 )
 
 
 def candidates(rows: Rows, standardize: bool) -> dict[Structure, FeatureMap]:
     """The structures that make sense for these rows, with their feature maps."""
-    forms = set(FORMS) - (_BY_COLUMN if rows.x.shape[1] > N_COLUMNS else set())
+    forms = [f for f in FORMS if f != "additive" or rows.x.shape[1] <= N_COLUMNS]
     if not standardize:
-        return {Structure(AsGiven, form): AsGiven() for form in FORMS if form in forms}
+        return {Structure(AsGiven, form): AsGiven() for form in forms}
     made = {kind: kind.of(rows.x, rows.weight) for kind in {s.features for s in STRUCTURES}}
     maps = {kind: features for kind, features in made.items() if features is not None}
     points = {kind: _direction(features(rows.x)) for kind, features in maps.items()}
@@ -152,8 +164,8 @@ def candidates(rows: Rows, standardize: bool) -> dict[Structure, FeatureMap]:
     for structure in STRUCTURES:
         if structure.features not in maps or structure.form not in forms:
             continue
-        # One length-scale per category says more than one per indicator, with a fraction of them.
-        if structure.features is Standardised and structure.form in _ARD and Coded in maps:
+        # Categories that are columns of indicators have no length-scales of their own.
+        if structure == Structure(Standardised, "soft") and Coded in maps:
             continue
         rivals = [s.features for s in chosen if s.form == structure.form]
         if not any(_alike(points[structure.features], points[kind]) for kind in rivals):
@@ -174,8 +186,20 @@ def _alike(a: Array, b: Array) -> bool:
 
 def simpler(structure: Structure, others: Container[Structure]) -> Structure | None:
     """The structure that another one refines, if it is among the others."""
-    forms = _SIMPLER.get(structure.form, ())
-    return next((s for f in forms if (s := replace(structure, form=f)) in others), None)
+    simple = replace(structure, form="isotropic")
+    return simple if structure.form in ("soft", "linear") and simple in others else None
+
+
+def first_code(features: FeatureMap, n_columns: int) -> int:
+    """The first column of a map's points that holds codes of categories; the others follow it."""
+    return features.n_numeric if isinstance(features, Coded) else n_columns
+
+
+def splittable(structures: Iterable[Structure]) -> list[Structure]:
+    """Those that may single out columns; all of them number the columns alike."""
+    maps = {s.features for s in structures}
+    by_column = {Coded} if Coded in maps else {AsGiven, Standardised, Ranked}
+    return [s for s in structures if s.features in by_column and s.form in ("isotropic", "steps")]
 
 
 def other_links(prior: Prior, rows: Rows) -> Sequence[str]:
