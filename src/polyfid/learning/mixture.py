@@ -85,7 +85,8 @@ def infer(evidence: Evidence, optimum: Optimum | None, tuned_on: int | None = No
 class Member:
     """A fitted model, its features, and its weight in an average.
 
-    ``log_evidence`` has hyper-parameters integrated out; NaN if nothing was compared.
+    ``log_evidence`` includes the log priors of hyper-parameters and structure; NaN if nothing was
+    compared.
     """
 
     name: str

@@ -292,7 +292,7 @@ def _can_move(fit: BinaryFit | None) -> bool:
 
 
 def _move(options: Options, candidate: Candidate, leader: Candidate, change: Array) -> Candidate:
-    """Move a candidate as the leading one was moved, if that is better; its Occam factor stays."""
+    """Move a candidate as the leading one was moved, if that is better."""
     old, optimum, log_prior = candidate.fit, candidate.optimum, candidate.hyperprior
     if old is None or not _can_move(old):
         return candidate
