@@ -59,6 +59,10 @@ class RBF(Stationary):
 
     _words: ClassVar[str] = "smooth (RBF)"
 
+    def weighted(self, pairs: Pairs, weight: Array) -> Array:
+        K = pairs.weighted_gaussians(self.columns, np.asarray(self.length_scale), weight)
+        return super().weighted(pairs, weight) if K is None else K
+
     def profile(self, s: Array) -> Array:
         K = s * -0.5
         return np.asarray(np.exp(K, out=K))
@@ -215,6 +219,10 @@ class Linear(Columnwise):
             return pairs.inner(self.columns) / np.square(self.length_scale)
         x, z = pairs.raw(self.columns)
         return np.asarray((x / np.square(self.length_scale)) @ z.T)
+
+    def weighted(self, pairs: Pairs, weight: Array) -> Array:
+        x, z = pairs.raw(self.columns)
+        return np.asarray(x @ (z / np.square(self.length_scale) * weight[:, None]).T)
 
     def pull_sum(self, pairs: Pairs, G: Array, places: bool) -> tuple[Array, Array]:
         x, z = pairs.raw(self.columns)

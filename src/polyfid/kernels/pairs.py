@@ -17,6 +17,8 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 #: Squared distances below this share of the largest squared norms lose digits in a product.
 CLOSE = 1e-6
+#: Up to squared norms of this size, in length-scales, a product gives exp(-s/2) to twelve digits.
+NEAR = 1e4
 
 
 def _computed_once(method: Method) -> Method:
@@ -103,6 +105,23 @@ class Pairs:
         """sum_c ((x_ic - z_jc) / scale_c)^2, (n, m); exactly zero where points coincide."""
         x, z = self.centred(columns)
         return _product(_left(x, scale), _right(z / scale))
+
+    def weighted_gaussians(self, columns: Columns, scale: Array, weight: Array) -> Array | None:
+        """weight_j exp(-s_ij / 2), (n, m), s the scaled squared distances; None where digits cancel.
+
+        Weights are part of the exponents, which are one product: nothing is done to the matrix
+        but the exponential.
+        """
+        key = tuple(np.atleast_1d(scale).tolist())
+        left = _left(_on(self.x, columns), scale, self._points.centre(columns))
+        right = -0.5 * self._points.right(columns, key)
+        norms = left[:, -2].max(initial=0.0) - 2.0 * right[:, -1].min(initial=0.0)
+        if not norms <= NEAR:
+            return None
+        right[:, -1] += np.log(np.abs(weight))
+        K: Array = left @ right.T
+        np.exp(K, out=K)
+        return K if (weight > 0.0).all() else np.multiply(K, np.sign(weight), out=K)
 
     @_computed_once
     def inner(self, columns: Columns) -> Array:
