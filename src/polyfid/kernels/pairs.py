@@ -57,6 +57,17 @@ class PointSet:
         return _right(x if scale is None else x / scale)
 
 
+    @_computed_once
+    def one_hot(self, columns: Columns) -> tuple[NDArray[np.bool_], Array, Indices]:
+        """Indicators of the k values on the columns, (n, k), the values, and their columns."""
+        x = _on(self.x, columns)
+        values = [np.unique(x[:, c]) for c in range(x.shape[1])]
+        column = np.repeat(np.arange(len(values)), [len(own) for own in values])
+        every = np.concatenate(values)
+        # Truth values take an eighth of the memory of floats; converting them costs little.
+        return x[:, column] == every, every, column
+
+
 class Pairs:
     """All pairs (x_i, z_j) of two sets of points, (n, d) and (m, d).
 
@@ -137,13 +148,9 @@ class Pairs:
 
     @_computed_once
     def one_hot(self, columns: Columns) -> tuple[NDArray[np.bool_], NDArray[np.bool_], Indices]:
-        """Indicators of the k values that x and z share, (n, k) and (m, k), and their columns."""
-        # Truth values take an eighth of the memory of floats; converting them costs little.
-        x, z = self.raw(columns)
-        shared = [np.intersect1d(x[:, c], z[:, c]) for c in range(x.shape[1])]
-        column = np.repeat(np.arange(x.shape[1]), [len(values) for values in shared])
-        values = np.concatenate(shared)
-        return x[:, column] == values, z[:, column] == values, column
+        """Indicators of the k values of z, (n, k) and (m, k), and their columns."""
+        z, values, column = self._points.one_hot(columns)
+        return _on(self.x, columns)[:, column] == values, z, column
 
     def same_rows(self) -> tuple[Indices, Indices]:
         """Index arrays of the pairs that are one and the same row of data."""
