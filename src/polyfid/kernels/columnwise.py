@@ -15,8 +15,7 @@ from polyfid.kernels.leaf import DEFAULT_BOUNDS, Bounds, Columnwise
 from polyfid.kernels.pairs import Pairs
 from polyfid.kernels.parameters import HyperPrior
 
-
-#: Largest exponent whose exponential leaves room for a product of two.
+#: Largest exponent of fixed points: products of two exponentials must not overflow.
 _EXPONENT = 300.0
 
 
@@ -325,11 +324,10 @@ class _Steps(Columnwise):
         x, z = self._scaled(pairs)
         if np.abs(z).max(initial=0.0) > _EXPONENT:
             return (np.exp(-np.abs(gap)) for gap in self._gaps(pairs))
-        with np.errstate(over="ignore", under="ignore"):  # of x far from all z: infinity and zero
-            x_up, x_down, z_up, z_down = np.exp(x), np.exp(-x), np.exp(z), np.exp(-z)
+        x = np.clip(x, -_EXPONENT - 100.0, _EXPONENT + 100.0)  # beyond, exp(-a) is nothing anyway
         nothing = np.zeros_like(x), np.zeros_like(z)
-        up = _by_column((x_up, nothing[0]), (z_down, nothing[1]))
-        down = _by_column((x_down, nothing[0]), (z_up, nothing[1]))
+        up = _by_column((np.exp(x), nothing[0]), (np.exp(-z), nothing[1]))
+        down = _by_column((np.exp(-x), nothing[0]), (np.exp(z), nothing[1]))
         return (np.minimum(p, q, out=p) for p, q in zip(up, down, strict=True))
 
     def _scaled(self, pairs: Pairs) -> tuple[Array, Array]:

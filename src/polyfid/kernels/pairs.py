@@ -56,7 +56,6 @@ class PointSet:
         x = self.centred(columns)
         return _right(x if scale is None else x / scale)
 
-
     @_computed_once
     def one_hot(self, columns: Columns) -> tuple[NDArray[np.bool_], Array, Indices]:
         """Indicators of the k values on the columns, (n, k), the values, and their columns."""
@@ -118,10 +117,9 @@ class Pairs:
         return _product(_left(x, scale), _right(z / scale))
 
     def weighted_gaussians(self, columns: Columns, scale: Array, weight: Array) -> Array | None:
-        """weight_j exp(-s_ij / 2), (n, m), s the scaled squared distances; None where digits cancel.
+        """weight_j exp(-s_ij / 2), (n, m), of scaled squared distances s; None if digits cancel.
 
-        Weights are part of the exponents, which are one product: nothing is done to the matrix
-        but the exponential.
+        The logarithms of weights are part of the exponents, and these are one product.
         """
         key = tuple(np.atleast_1d(scale).tolist())
         left = _left(_on(self.x, columns), scale, self._points.centre(columns))
