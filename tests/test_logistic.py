@@ -66,6 +66,13 @@ def test_expected_sigmoid():
     np.testing.assert_allclose(other, 1.0 - expected, rtol=1e-9, atol=2.0 * EPSILON)
 
 
+@pytest.mark.parametrize("sd", [0.3, 1.0, 1.001, 2.0, 2.5, 3.0, 4.5, 6.499, 6.5, 6.501])
+def test_every_rule_for_probabilities_has_nine_digits(sd):
+    mean = -np.linspace(0.0, 60.0, 301)
+    expected = np.exp(log_expected_sigmoid(mean, np.full(len(mean), sd**2)))
+    np.testing.assert_allclose(expected_sigmoid(mean, sd**2), expected, rtol=1e-9)
+
+
 @pytest.mark.parametrize("mean", [-700.0, -1e4])
 def test_far_tails_neither_overflow_nor_vanish(mean):
     # For f far below zero sigmoid(f) = e^f, and E e^f = e^(m + v / 2).

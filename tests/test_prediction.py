@@ -5,9 +5,11 @@ import pickle
 import numpy as np
 import pytest
 from families import (
+    KERNELS,
     PRIORS,
     dense_covariance,
     every_combination,
+    every_kernel,
     inducing_at_rows,
     make_points,
     make_rows,
@@ -19,9 +21,11 @@ from polyfid.inference import inducing as inducing_module
 from polyfid.inference import posterior as posterior_module
 from polyfid.inference.exact import ExactCovariance, Sites
 from polyfid.inference.inducing import SparseBelief
+from polyfid.inference.linalg import SINGLE_ERROR
 from polyfid.inference.posterior import Posterior, SparsePosterior
 from polyfid.kernels import RBF, Linear, Matern12, White
 from polyfid.learning.evidence import Evidence
+from polyfid.model.logistic import expected_sigmoid, log_expected_sigmoid
 from polyfid.model.prior import Autoregressive, Coregional
 from polyfid.rows import Points
 
@@ -193,6 +197,54 @@ def test_one_point_far_away_does_not_blur_the_others(far):
     check(there, Points(new.x + shift, new.level))
     new.x[7] = far
     check(posterior_of(prior, points), new)
+
+
+# -------------------------------------------------------------------- many points: single precision
+
+
+def in_both(posterior, new, monkeypatch):
+    """Moments in double precision, and as if the points were many."""
+    exact = posterior.mean_and_variance(new)
+    with monkeypatch.context() as patch:
+        patch.setattr(posterior_module, "_MANY_POINTS", len(new) - 1)
+        mean, variance = posterior.mean_and_variance(new)
+    np.testing.assert_array_equal(mean, exact[0])
+    assert np.abs(variance - exact[1]).max() <= SINGLE_ERROR
+    return mean, exact[1], variance
+
+
+# scikit-learn's periodic kernel is positive in one column only.
+@every_kernel([name for name in KERNELS if "ExpSineSquared" not in repr(KERNELS[name])])
+@pytest.mark.parametrize("scale", [1.0, 30.0, 1e4])
+def test_single_precision_moves_no_probability(kernel, scale, monkeypatch):
+    points, new = make_points(150, 3), make_points(400, 3, seed=1)
+    new.x[:150] = points.x
+    posterior = posterior_of(PRIORS["three levels"](scale * kernel), points)
+    mean, *variances = in_both(posterior, new, monkeypatch)
+    apart = np.subtract(*(expected_sigmoid(mean, v) for v in variances))
+    assert np.abs(apart).max() <= 1e-5
+    for signed in (mean, -mean):
+        apart = np.subtract(*(log_expected_sigmoid(signed, v) for v in variances))
+        assert np.abs(apart).max() <= 1e-4
+
+
+def test_single_precision_where_it_is_safe(monkeypatch):
+    new, points = make_points(400, 2, seed=1), make_points(150, 2)
+    for scale, safe in ((1.0, True), (1e4, False)):
+        prior = Autoregressive((scale * RBF(1.5), scale * RBF(0.8)), (0.7,))
+        _, exact, variance = in_both(posterior_of(prior, points), new, monkeypatch)
+        assert (variance != exact).any() == safe
+    # Far from the rows a line has a large variance; there are batches with and without such rows.
+    monkeypatch.setattr(inducing_module, "PIECE_ELEMENTS", 1)
+    new.x[:10] *= 1e3
+    posterior = posterior_of(Autoregressive((Linear(2.0), RBF(0.8)), (0.7,)), points)
+    _, exact, variance = in_both(posterior, new, monkeypatch)
+    assert (variance[:10] == exact[:10]).all()
+    assert (variance != exact).any()
+
+
+def test_single_precision_with_inducing_points(monkeypatch):
+    in_both(sparse(), make_points(400, 3, seed=1), monkeypatch)
 
 
 def test_many_rows_are_predicted_without_an_inverse(monkeypatch):

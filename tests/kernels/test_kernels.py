@@ -7,7 +7,17 @@ import pytest
 from families import EACH, FOUR, TWO, differences, every_kernel
 from tolerances import GRADIENT, IDENTITY
 
-from polyfid.kernels import RBF, Categorical, Constant, Linear, Matern, Pairs, RationalQuadratic
+from polyfid.kernels import (
+    RBF,
+    Additive,
+    Categorical,
+    Constant,
+    Laplacian,
+    Linear,
+    Matern,
+    Pairs,
+    RationalQuadratic,
+)
 from polyfid.kernels.pairs import PairsWithin, PassingPairs, PointSet
 from polyfid.model.prior import tiles
 from polyfid.rows import Points
@@ -67,6 +77,33 @@ def test_slices_of_the_square_are_its_slices(kernel):
     ]:
         found = kernel.evaluate(PAIRS[name])
         np.testing.assert_allclose(found, part, rtol=IDENTITY, atol=IDENTITY, err_msg=name)
+
+
+@every
+@every_pairs
+def test_weights_multiply_columns(kernel, pairs):
+    weight = np.random.default_rng(2).normal(size=pairs.shape[1])
+    for given in (weight, np.abs(weight)):
+        expected = kernel.evaluate(pairs) * given
+        np.testing.assert_allclose(
+            kernel.weighted(pairs, given), expected, rtol=IDENTITY, atol=IDENTITY
+        )
+
+
+@pytest.mark.parametrize("kernel", [2.0 * RBF(1.4), Additive(1.4), Laplacian(FOUR)], ids=str)
+@pytest.mark.parametrize("far", [1e3, 1e8, 1e300])
+def test_points_far_away_leave_the_others_as_they_are(kernel, far):
+    x, z, weight = X.copy(), X.copy(), np.full(len(X), 0.5)
+    expected = 0.5 * kernel(X)
+    x[2, 0] = far  # of new points
+    found = kernel.weighted(PassingPairs(x, PointSet(z)), weight)
+    others = np.arange(len(X)) != 2
+    np.testing.assert_allclose(found[others], expected[others], rtol=IDENTITY)
+    alone = 0.5 * kernel(x[2:3], z)
+    np.testing.assert_allclose(found[2:3], alone, rtol=IDENTITY, atol=IDENTITY)
+    z[2, 0] = min(far, 1e6)  # of fixed ones
+    found = kernel.weighted(PassingPairs(X, PointSet(z)), weight)
+    np.testing.assert_allclose(found[:, others], expected[:, others], rtol=1e-9)
 
 
 @every

@@ -23,6 +23,8 @@ from polyfid.rows import Points
 _MANY_ROWS = 512
 #: Directions of v of which the labels say less than this, relative to the prior, are left out.
 _NEGLIGIBLE = 1e-13
+#: Variances of more points than this may be computed in single precision, where that is safe.
+_MANY_POINTS = 4096
 
 
 class LevelPair(NamedTuple):
@@ -44,8 +46,8 @@ def prior_pair(prior: Prior, x: Array, lower: int, upper: int) -> tuple[list[Arr
 
 
 #: Some of the new points: rows, K and alpha with mean K alpha, and by how much labels reduce the
-#: variance, a function of K, which it may overwrite.
-_Batch = tuple[slice, Array, Array, Callable[[Array], Array]]
+#: variance: a function of K, which it may overwrite, and of the most that it can be.
+_Batch = tuple[slice, Array, Array, Callable[[Array, float], Array]]
 
 
 class LatentPosterior(ABC):
@@ -74,7 +76,8 @@ class LatentPosterior(ABC):
         mean, variance = np.empty(len(new)), self.prior.diagonal(new)
         for rows, K, alpha, shrinkage in self._batches(new):
             np.matmul(K, alpha, out=mean[rows])
-            variance[rows] -= shrinkage(K)
+            most = variance[rows].max() if len(new) > _MANY_POINTS else np.inf
+            variance[rows] -= shrinkage(K, most)
         return mean, np.maximum(variance, 0.0, out=variance)
 
     @abstractmethod
@@ -179,12 +182,13 @@ class Posterior(LatentPosterior):
 
     @cached_property
     def _form(self) -> QuadraticForm:
-        return self.factor.quadratic_form(self.root)
+        with suitable_threads(len(self.points)):
+            return self.factor.quadratic_form(self.root)
 
-    def _shrinkage(self, k: Array) -> Array:
+    def _shrinkage(self, k: Array, most: float) -> Array:
         """diag(k R k^T), (m,), of a covariance k with the rows, (m, n)."""
         if len(self.points) <= _MANY_ROWS:
-            return self._form(k)
+            return self._form(k, most)
         return self.factor.quadratic(np.multiply(k, self.root, out=k).T, overwrite=True)
 
     def _batches(self, new: Points) -> Iterator[_Batch]:

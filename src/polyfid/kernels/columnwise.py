@@ -15,6 +15,20 @@ from polyfid.kernels.leaf import DEFAULT_BOUNDS, Bounds, Columnwise
 from polyfid.kernels.pairs import Pairs
 from polyfid.kernels.parameters import HyperPrior
 
+#: Largest exponent of fixed points: products of two exponentials must not overflow.
+_EXPONENT = 300.0
+
+
+def _by_column(left: tuple[Array, Array], right: tuple[Array, Array]) -> Iterator[Array]:
+    """a_c b_c^T + a'_c b'_c^T by column c, in one array, of a and a' (n, d), b and b' (m, d).
+
+    A product of matrices is several times as fast as broadcasting.
+    """
+    a, b = np.stack(left, axis=-1), np.stack(right)
+    K = np.empty((a.shape[0], b.shape[1]))
+    a, b = np.ascontiguousarray(a.transpose(1, 0, 2)), np.ascontiguousarray(b.transpose(2, 0, 1))
+    return (np.matmul(a_c, b_c, out=K) for a_c, b_c in zip(a, b, strict=True))
+
 
 @dataclass(frozen=True, repr=False)
 class Stationary(Columnwise):
@@ -58,6 +72,10 @@ class RBF(Stationary):
     """
 
     _words: ClassVar[str] = "smooth (RBF)"
+
+    def weighted(self, pairs: Pairs, weight: Array) -> Array:
+        K = pairs.weighted_gaussians(self.columns, np.asarray(self.length_scale), weight)
+        return super().weighted(pairs, weight) if K is None else K
 
     def profile(self, s: Array) -> Array:
         K = s * -0.5
@@ -216,6 +234,10 @@ class Linear(Columnwise):
         x, z = pairs.raw(self.columns)
         return np.asarray((x / np.square(self.length_scale)) @ z.T)
 
+    def weighted(self, pairs: Pairs, weight: Array) -> Array:
+        x, z = pairs.raw(self.columns)
+        return np.asarray(x @ (z / np.square(self.length_scale) * weight[:, None]).T)
+
     def pull_sum(self, pairs: Pairs, G: Array, places: bool) -> tuple[Array, Array]:
         x, z = pairs.raw(self.columns)
         P = (G.T @ x) / np.square(self.length_scale)
@@ -289,12 +311,28 @@ class _Steps(Columnwise):
     _power: ClassVar[int] = 1
     _length_sd: ClassVar[float] = 1.5
 
-    def _gaps(self, pairs: Pairs) -> Iterator[tuple[Array, Array]]:
-        """(x_c - z_c) / length_scale_c and its absolute value a_c, (n, m) each, by column."""
-        x, z = (side / np.asarray(self.length_scale) for side in pairs.raw(self.columns))
-        for x_c, z_c in zip(x.T, z.T, strict=True):
-            gap = np.subtract.outer(x_c, z_c)
-            yield gap, np.abs(gap)
+    def _gaps(self, pairs: Pairs) -> Iterator[Array]:
+        """(x_c - z_c) / length_scale_c, (n, m), by column, in an array that is used again."""
+        x, z = self._scaled(pairs)
+        return _by_column((x, np.ones_like(x)), (np.ones_like(z), -z))
+
+    def _decays(self, pairs: Pairs) -> Iterator[Array]:
+        """exp(-a_c), (n, m), by column, in an array that is used again.
+
+        The smaller one of e^x e^-z and e^-x e^z: products instead of an exponential per pair.
+        """
+        x, z = self._scaled(pairs)
+        if np.abs(z).max(initial=0.0) > _EXPONENT:
+            return (np.exp(-np.abs(gap)) for gap in self._gaps(pairs))
+        x = np.clip(x, -_EXPONENT - 100.0, _EXPONENT + 100.0)  # beyond, exp(-a) is nothing anyway
+        nothing = np.zeros_like(x), np.zeros_like(z)
+        up = _by_column((np.exp(x), nothing[0]), (np.exp(-z), nothing[1]))
+        down = _by_column((np.exp(-x), nothing[0]), (np.exp(z), nothing[1]))
+        return (np.minimum(p, q, out=p) for p, q in zip(up, down, strict=True))
+
+    def _scaled(self, pairs: Pairs) -> tuple[Array, Array]:
+        x, z = pairs.centred(self.columns)
+        return x / np.asarray(self.length_scale), z / np.asarray(self.length_scale)
 
     def _pull_gaps(
         self, pairs: Pairs, places: bool, adjoint: Callable[[Array], Array]
@@ -302,11 +340,13 @@ class _Steps(Columnwise):
         """`pull_sum`, given the adjoint of a_c as a function of a_c."""
         z_bar = np.zeros_like(self._chosen(pairs.z))
         by_column = np.empty(z_bar.shape[1])
-        for c, (gap, a) in enumerate(self._gaps(pairs)):
+        for c, gap in enumerate(self._gaps(pairs)):
+            sign = np.sign(gap) if places else None
+            a = np.abs(gap, out=gap)
             G = adjoint(a)
             by_column[c] = -np.vdot(G, a)
-            if places:
-                z_bar[:, c] = -np.einsum("ij,ij->j", G, np.sign(gap))
+            if sign is not None:
+                z_bar[:, c] = -np.einsum("ij,ij->j", G, sign)
         return by_column, z_bar / np.asarray(self.length_scale)
 
 
@@ -358,16 +398,16 @@ class Additive(_Steps):
 
     def scaled_sum(self, pairs: Pairs) -> Array:
         K = np.zeros(pairs.shape)
-        for gap, a in self._gaps(pairs):
-            K += np.exp(np.negative(a, out=gap), out=gap)
+        for e in self._decays(pairs):
+            K += e
         return K / self._chosen(pairs.x).shape[1]
 
     def linearise(self, pairs: Pairs) -> Linearised:
         K, slope = np.zeros((2, *pairs.shape))  # and the derivative by a shared log length-scale
-        for gap, a in self._gaps(pairs):
-            e = np.exp(np.negative(a, out=gap), out=gap)
+        for gap, e in zip(self._gaps(pairs), self._decays(pairs), strict=True):
             K += e
-            slope += np.multiply(e, a, out=a)
+            e *= np.abs(gap, out=gap)
+            slope += e
         n_columns = self._chosen(pairs.x).shape[1]
         return Linearised(K / n_columns, self, pairs, slope / n_columns)
 

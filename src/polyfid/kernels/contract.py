@@ -76,6 +76,16 @@ class Kernel(Tunable):
     def evaluate(self, pairs: Pairs) -> Array:
         """Covariance of the pairs, (n, m). It may be read-only where all entries are one number."""
 
+    def weighted(self, pairs: Pairs, weight: Array) -> Array:
+        """`evaluate` with column j multiplied by weight_j, of which none is zero."""
+        K = self.evaluate(pairs)
+        return np.multiply(K, weight, out=K if K.flags.writeable else None)
+
+    @property
+    def number(self) -> float | None:
+        """What all entries of a covariance are equal to, if they are."""
+        return None
+
     def linearise(self, pairs: Pairs) -> Linearised:
         """Covariance of the pairs, with its derivatives."""
         return Linearised(self.evaluate(pairs), self, pairs)
@@ -148,7 +158,10 @@ class _Pair(Kernel):
         return type(self)(self.left.with_theta(theta[:cut]), self.right.with_theta(theta[cut:]))
 
     def evaluate(self, pairs: Pairs) -> Array:
-        left, right = self.left.evaluate(pairs), self.right.evaluate(pairs)
+        return self._combine(self.left.evaluate(pairs), self.right.evaluate(pairs))
+
+    def _combine(self, left: Array, right: Array) -> Array:
+        """The operation on two arrays, in place of one that is writable."""
         writable = next((K for K in (left, right) if K.flags.writeable), None)
         return np.asarray(self._operation(left, right, out=writable))
 
@@ -190,6 +203,10 @@ class Sum(_Pair):
 
     _operation: ClassVar[np.ufunc] = np.add
 
+    def weighted(self, pairs: Pairs, weight: Array) -> Array:
+        left, right = self.left.weighted(pairs, weight), self.right.weighted(pairs, weight)
+        return self._combine(left, right)
+
     def _share(self, bar: Array, other: Array) -> Array:
         return bar
 
@@ -212,6 +229,12 @@ class Product(_Pair):
     """
 
     _operation: ClassVar[np.ufunc] = np.multiply
+
+    def weighted(self, pairs: Pairs, weight: Array) -> Array:
+        for scale, other in ((self.left, self.right), (self.right, self.left)):
+            if scale.number is not None:  # one pass through the matrix less
+                return other.weighted(pairs, weight * scale.number)
+        return super().weighted(pairs, weight)
 
     def _share(self, bar: Array, other: Array) -> Array:
         return bar * other

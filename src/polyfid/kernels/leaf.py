@@ -87,8 +87,15 @@ class Level(Leaf):
     def _level(self) -> float:
         return float(getattr(self, self._hyper[0]))
 
+    @property
+    def number(self) -> float | None:
+        return self._level
+
     def evaluate(self, pairs: Pairs) -> Array:
         return np.broadcast_to(self._level, pairs.shape)
+
+    def weighted(self, pairs: Pairs, weight: Array) -> Array:
+        return np.broadcast_to(weight * self._level, pairs.shape)
 
     def _pull(self, at: Linearised, K_bar: Array, places: bool) -> Adjoints:
         return Adjoints.of_theta(self.pull_diagonal(at.pairs.x, K_bar), at.pairs, places)
@@ -164,10 +171,17 @@ class White(Level):
     _hyper: ClassVar[tuple[str, ...]] = ("noise_level",)
     _plausible: ClassVar[dict[str, tuple[float, float]]] = {"noise_level": (-1.5, 1.5)}
 
+    @property
+    def number(self) -> None:
+        return None
+
     def evaluate(self, pairs: Pairs) -> Array:
         K = np.zeros(pairs.shape)
         K[pairs.same_rows()] = self.noise_level
         return K
+
+    def weighted(self, pairs: Pairs, weight: Array) -> Array:
+        return self.evaluate(pairs) * weight
 
     def _pull(self, at: Linearised, K_bar: Array, places: bool) -> Adjoints:
         theta_bar = self.pull_diagonal(at.pairs.x, K_bar[at.pairs.same_rows()])

@@ -17,6 +17,8 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 #: Squared distances below this share of the largest squared norms lose digits in a product.
 CLOSE = 1e-6
+#: Up to squared norms of this size, in length-scales, a product gives exp(-s/2) to twelve digits.
+NEAR = 1e4
 
 
 def _computed_once(method: Method) -> Method:
@@ -53,6 +55,16 @@ class PointSet:
         """The right factor of squared distances to these points, divided by a scale."""
         x = self.centred(columns)
         return _right(x if scale is None else x / scale)
+
+    @_computed_once
+    def one_hot(self, columns: Columns) -> tuple[NDArray[np.bool_], Array, Indices]:
+        """Indicators of the k values on the columns, (n, k), the values, and their columns."""
+        x = _on(self.x, columns)
+        values = [np.unique(x[:, c]) for c in range(x.shape[1])]
+        column = np.repeat(np.arange(len(values)), [len(own) for own in values])
+        every = np.concatenate(values)
+        # Truth values take an eighth of the memory of floats; converting them costs little.
+        return x[:, column] == every, every, column
 
 
 class Pairs:
@@ -104,6 +116,22 @@ class Pairs:
         x, z = self.centred(columns)
         return _product(_left(x, scale), _right(z / scale))
 
+    def weighted_gaussians(self, columns: Columns, scale: Array, weight: Array) -> Array | None:
+        """weight_j exp(-s_ij / 2), (n, m), of scaled squared distances s; None if digits cancel.
+
+        The logarithms of weights are part of the exponents, and these are one product.
+        """
+        key = tuple(np.atleast_1d(scale).tolist())
+        left = _left(_on(self.x, columns), scale, self._points.centre(columns))
+        right = -0.5 * self._points.right(columns, key)
+        norms = left[:, -2].max(initial=0.0) - 2.0 * right[:, -1].min(initial=0.0)
+        if not norms <= NEAR:
+            return None
+        right[:, -1] += np.log(np.abs(weight))
+        K: Array = left @ right.T
+        np.exp(K, out=K)
+        return K if (weight > 0.0).all() else np.multiply(K, np.sign(weight), out=K)
+
     @_computed_once
     def inner(self, columns: Columns) -> Array:
         """x_i . z_j over the columns, (n, m)."""
@@ -118,13 +146,9 @@ class Pairs:
 
     @_computed_once
     def one_hot(self, columns: Columns) -> tuple[NDArray[np.bool_], NDArray[np.bool_], Indices]:
-        """Indicators of the k values that x and z share, (n, k) and (m, k), and their columns."""
-        # Truth values take an eighth of the memory of floats; converting them costs little.
-        x, z = self.raw(columns)
-        shared = [np.intersect1d(x[:, c], z[:, c]) for c in range(x.shape[1])]
-        column = np.repeat(np.arange(x.shape[1]), [len(values) for values in shared])
-        values = np.concatenate(shared)
-        return x[:, column] == values, z[:, column] == values, column
+        """Indicators of the k values of z, (n, k) and (m, k), and their columns."""
+        z, values, column = self._points.one_hot(columns)
+        return _on(self.x, columns)[:, column] == values, z, column
 
     def same_rows(self) -> tuple[Indices, Indices]:
         """Index arrays of the pairs that are one and the same row of data."""

@@ -5,6 +5,10 @@ exp(-|f|), whose terms integrate in closed form (a scaled complementary error fu
 alternating sum is accelerated (Cohen, Rodriguez Villegas and Zagier, 2000). Twenty terms give
 about fourteen digits for every mean and variance, relative to the value itself, so the tails
 need no special case. No quadrature nodes have to follow the scale of the Gaussian.
+
+Predictions need the probability alone, of very many rows. Unless the Gaussian is wide, that is a
+sum over equidistant nodes (the trapezoidal rule), which converges as fast for this integrand and
+needs one exponential per node instead of two error functions per term.
 """
 
 from __future__ import annotations
@@ -38,7 +42,22 @@ _WEIGHTS = _alternating_weights(_TERMS)
 _K = np.arange(_TERMS, dtype=float)
 _FEW = 13  # terms where only the probability itself is wanted, to nine digits
 _FEW_WEIGHTS = _alternating_weights(_FEW)
-_CHUNK = 1024  # points at a time, so that the terms stay in cache
+_CHUNK = 1 << 15  # terms at a time, so that they stay in cache
+
+
+def _trapezoidal_rule(s: float) -> tuple[Array, Array]:
+    """Nodes z and weights w: E sigmoid(m + s z) = w @ sigmoid(m + s z), z ~ N(0, 1), for m <= 0.
+
+    To nine digits, for all standard deviations up to s. The step goes by the poles of the sigmoid,
+    at -m +- pi i. The integrand peaks between 0 and s and falls off faster than the density.
+    """
+    step, reach = 0.8 / max(s + 0.2, 1.15), 6.4
+    z = step * np.arange(-np.ceil(reach / step), np.ceil((reach + s) / step) + 1.0)
+    return z, step / np.sqrt(2.0 * np.pi) * np.exp(-0.5 * z * z)
+
+
+_WIDTHS = (1.0, 2.0, 3.0, 4.5, 6.5)  # standard deviations up to which a rule serves
+_RULES = tuple(map(_trapezoidal_rule, _WIDTHS))
 
 
 def _negative_half(kappa: Array, m: Array, s: Array, log_scale: Array) -> Array:
@@ -92,15 +111,29 @@ def expected_sigmoid(mean: ArrayLike, variance: ArrayLike) -> Array:
     means, variances = np.broadcast_arrays(np.asarray(mean, float), np.asarray(variance, float))
     away, spread = -np.abs(means.ravel()), np.sqrt(np.maximum(variances.ravel(), 0.0))
     smaller: Array = np.empty(means.size)
-    k = _K[1 : _FEW + 1, None]
-    for start in range(0, means.size, _CHUNK):
-        chunk = slice(start, start + _CHUNK)
-        m, s = away[chunk], np.maximum(spread[chunk], _SMALL_SD)
-        zero = np.zeros_like(m)
-        series = _negative_half(k, m, s, zero) - _negative_half(k, -m, s, zero)
-        smaller[chunk] = ndtr(m / s) + _FEW_WEIGHTS @ series
+    rule = np.searchsorted(_WIDTHS, spread)
+    for number in np.unique(rule).tolist():
+        rows = np.flatnonzero(rule == number)
+        size = _CHUNK // (len(_RULES[number][0]) if number < len(_RULES) else 2 * _FEW)
+        for start in range(0, len(rows), size):
+            chunk = rows[start : start + size]
+            smaller[chunk] = _smaller(away[chunk], spread[chunk], number)
     smaller = smaller.reshape(means.shape)
     return np.where(means > 0.0, 1.0 - smaller, smaller)
+
+
+def _smaller(m: Array, s: Array, rule: int) -> Array:
+    """E sigmoid(f) for means m <= 0 by one of the trapezoidal rules, or by the series."""
+    if rule < len(_RULES):
+        z, weights = _RULES[rule]
+        f = np.multiply.outer(z, s)
+        f += m
+        odds = np.exp(f, out=f)
+        return np.asarray(weights @ (odds / (1.0 + odds)))
+    k = _K[1 : _FEW + 1, None]
+    zero = np.zeros_like(m)
+    series = _negative_half(k, m, s, zero) - _negative_half(k, -m, s, zero)
+    return np.asarray(ndtr(m / s) + _FEW_WEIGHTS @ series)
 
 
 class Tilted(NamedTuple):

@@ -214,9 +214,8 @@ class CrossCovariance:
             loading = self._prior.loadings[level, s]
             if loading == 0.0:
                 continue
-            k = self._prior.kernels[s].evaluate(PassingPairs(x, points))
-            k = np.multiply(k, loading * loadings, out=k if k.flags.writeable else None)
-            if K is None and k.shape[1] == self._n:
+            k = self._prior.kernels[s].weighted(PassingPairs(x, points), loading * loadings)
+            if K is None and k.shape[1] == self._n and k.flags.writeable:
                 K = k
                 continue
             K = np.zeros((len(x), self._n)) if K is None else K
