@@ -197,6 +197,26 @@ def test_each_class_against_the_rest(three):
     np.testing.assert_allclose(mean[:, 1], alone.latent_mean_and_variance(NEW)[0], atol=1e-6)
 
 
+def test_probabilities_of_three_classes(three):
+    (X, y, fidelity), model = three
+    proba = model.predict_proba(NEW)
+    np.testing.assert_allclose(proba.sum(axis=1), 1.0, rtol=IDENTITY)
+    np.testing.assert_allclose(np.exp(model.predict_log_proba(NEW)), proba, rtol=1e-6)
+    np.testing.assert_array_equal(model.predict(NEW), model.classes_[proba.argmax(axis=1)])
+    np.testing.assert_array_equal(model.predict_all(NEW)[0], proba)
+    # Other names, and with them another order of the classes.
+    swapped = {"high": "mid", "low": "high", "mid": "low"}
+    plain = fixed((X, y, fidelity)).predict_proba(NEW)
+    other = fixed((X, np.array([swapped[c] for c in y]), fidelity)).predict_proba(NEW)
+    np.testing.assert_allclose(other[:, [2, 0, 1]], plain, rtol=1e-9)
+
+
+def test_two_classes_have_one_model(model):
+    (mixture,) = model._mixtures
+    p = mixture.predict(NEW, np.ones(len(NEW), dtype=int))
+    np.testing.assert_array_equal(model.predict_proba(NEW), np.stack([p.down, p.up], axis=1))
+
+
 @pytest.mark.parametrize("labels", [np.array([2.0, 7.0]), pd.array(["no", "yes"], dtype="string")])
 def test_kinds_of_labels(labels):
     X, y, fidelity = draw()

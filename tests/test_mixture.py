@@ -4,13 +4,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from scipy.special import expit, log_expit, logsumexp
+from scipy.special import expit, log_expit, log_softmax, logsumexp
 from tolerances import IDENTITY
 
 from polyfid.inference import SCHEMES
 from polyfid.kernels import RBF, Linear
 from polyfid.learning.evidence import Evidence
-from polyfid.learning.mixture import Member, Mixture, infer
+from polyfid.learning.mixture import Member, Mixture, coupled, infer
 from polyfid.model.features import AsGiven, Ranked, Standardised
 from polyfid.model.likelihoods import Logit
 from polyfid.model.logistic import expected_sigmoid
@@ -62,7 +62,7 @@ def test_one_member_is_itself(members):
     np.testing.assert_allclose(
         alone.mean_and_covariance(NEW, AT)[1], posterior.mean_and_covariance(points)[1], rtol=0
     )
-    np.testing.assert_allclose(alone.probabilities(NEW, AT)[1], expected_sigmoid(mean, variance))
+    np.testing.assert_allclose(alone.predict(NEW, AT).up, expected_sigmoid(mean, variance))
     np.testing.assert_array_equal(alone.positive(NEW, AT), mean > 0.0)
     np.testing.assert_array_equal(
         alone.sample(NEW, AT, 5, np.random.RandomState(0)),
@@ -71,7 +71,7 @@ def test_one_member_is_itself(members):
 
 
 def test_probabilities_are_weighted_means(mixture, members):
-    down, up = mixture.probabilities(NEW, AT)
+    down, up = mixture.predict(NEW, AT)[:2]
     each = np.stack([expected_sigmoid(*moments(m)) for m in members])
     np.testing.assert_allclose(up, WEIGHTS @ each, rtol=IDENTITY)
     np.testing.assert_array_equal(down + up, 1.0)
@@ -101,8 +101,15 @@ def test_samples_have_the_moments_of_the_mixture(mixture):
     # Fourth moments are larger than a Gaussian's, by less than a factor of four here.
     np.testing.assert_allclose(np.cov(samples), covariance, atol=0.06 * sd.max() ** 2)
     # Samples are of members, not Gaussian ones of the mixture's moments.
-    _, up = mixture.probabilities(NEW, AT)
+    _, up = mixture.predict(NEW, AT)[:2]
     np.testing.assert_allclose(expit(samples).mean(axis=1), up, atol=0.01)
+
+
+def test_variance_due_to_the_latent_function(mixture):
+    p = mixture.predict(NEW, AT)
+    f = mixture.sample(NEW, AT, 40_000, np.random.RandomState(0))
+    np.testing.assert_allclose(p.unsure, expit(f).var(axis=1) / (p.up * p.down), atol=0.01)
+    np.testing.assert_allclose(mixture.log_probabilities(NEW, AT)[2], p.unsure, rtol=1e-6)
 
 
 # Tails
@@ -126,11 +133,11 @@ def test_extreme_means():
     # Without variance the integrals are sigmoids, and logarithms of sums of them are known.
     means = EXTREME, EXTREME / 2.0, EXTREME[::-1] / 100.0
     mixture, rows, level = oracles(means, [np.zeros(9)] * 3, WEIGHTS)
-    log_down, log_up = mixture.log_probabilities(rows, level)
+    log_down, log_up, _ = mixture.log_probabilities(rows, level)
     for found, sign in ((log_up, 1.0), (log_down, -1.0)):
         expected = logsumexp(log_expit(sign * np.stack(means)), b=WEIGHTS[:, None], axis=0)
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-15)
-    down, up = mixture.probabilities(rows, level)
+    down, up = mixture.predict(rows, level)[:2]
     np.testing.assert_array_equal(down + up, 1.0)
     np.testing.assert_allclose(np.minimum(down, up), np.exp(np.minimum(log_down, log_up)), 1e-8)
 
@@ -140,8 +147,8 @@ def test_tails_of_members_that_agree(variance):
     mixture, rows, level = oracles(
         (EXTREME, EXTREME * 1.1), [np.full(9, variance), np.full(9, 2.0 * variance)], (0.6, 0.4)
     )
-    down, up = mixture.probabilities(rows, level)
-    log_down, log_up = mixture.log_probabilities(rows, level)
+    down, up = mixture.predict(rows, level)[:2]
+    log_down, log_up, _ = mixture.log_probabilities(rows, level)
     np.testing.assert_array_equal(down + up, 1.0)
     assert np.isfinite([log_down, log_up]).all()
     np.testing.assert_allclose(np.logaddexp(log_down, log_up), 0.0, atol=1e-9)
@@ -156,11 +163,11 @@ def test_tails_of_members_that_agree(variance):
 def test_probabilities_of_members_that_disagree():
     # 1 - (1 - p) would be zero.
     mixture, rows, level = oracles(([40.0], [45.0]), ([0.0], [0.0]), (0.75, 0.25))
-    down, _ = mixture.probabilities(rows, level)
+    down, _ = mixture.predict(rows, level)[:2]
     assert down[0] == pytest.approx(0.75 * np.exp(-40.0) + 0.25 * np.exp(-45.0), rel=1e-9)
     # Members in balance.
     mixture, rows, level = oracles(([3.0], [-3.0]), ([1.0], [1.0]), (0.5, 0.5))
-    down, up = mixture.probabilities(rows, level)
+    down, up = mixture.predict(rows, level)[:2]
     assert down[0] == up[0] == 0.5
     assert not mixture.positive(rows, level)[0]
     # Two members are mildly for the positive class, one is wildly against it.
@@ -169,4 +176,51 @@ def test_probabilities_of_members_that_disagree():
     assert mean[0] == pytest.approx(0.8 - 10.0)
     assert variance[0] == pytest.approx(0.1 + 0.8 * 0.2 * 51.0**2)
     assert mixture.positive(rows, level)[0]
-    assert mixture.probabilities(rows, level)[1][0] > 0.5
+    assert mixture.predict(rows, level).up[0] > 0.5
+
+
+# More than two classes
+
+
+def logs(*members):
+    """Log probabilities and shares of classes with these means and variances, (n, n_classes)."""
+    each = []
+    for mean, variance in members:
+        mixture, rows, level = oracles([mean], [variance], [1.0])
+        each.append(mixture.log_probabilities(rows, level))
+    return [np.stack(a, axis=1) for a in zip(*each, strict=True)]
+
+
+def test_coupled_probabilities_sum_to_one_whatever_the_order():
+    down, up, unsure = logs(*(RNG.normal(size=(2, 20)) ** 2 * [[1], [4]] for _ in range(4)))
+    p = np.exp(coupled(down, up, unsure))
+    np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=IDENTITY)
+    np.testing.assert_array_equal(np.argsort(p), np.argsort(up))
+    order = [2, 0, 3, 1]
+    other = np.exp(coupled(*(a[:, order] for a in (down, up, unsure))))
+    np.testing.assert_allclose(other, p[:, order], rtol=IDENTITY)
+
+
+def test_coupled_probabilities_of_functions_that_are_known():
+    p = np.random.default_rng(0).dirichlet(np.ones(3), 10)
+    down, up, unsure = logs(*((np.log(q / (1.0 - q)), np.zeros(10)) for q in p.T))
+    np.testing.assert_allclose(np.exp(coupled(down, up, unsure)), p, rtol=1e-9)
+
+
+def test_coupled_probabilities_of_functions_that_are_not_known():
+    # Three models that know little of steps: each would say that the class is likelier than not.
+    down, up, unsure = logs(([1e4], [1e10]), ([-1e4], [1e10]), ([-1e4], [1e10]))
+    assert unsure.min() > 0.9999
+    odds = log_softmax(2.0 * (up - down), axis=1)
+    np.testing.assert_allclose(coupled(down, up, unsure), odds, atol=1e-3)
+
+
+@pytest.mark.parametrize("variance", [0.0, 1.0, 30.0, 1e4])
+def test_tails_of_coupled_probabilities(variance):
+    wide = np.full(9, variance)
+    classes = (EXTREME, wide), (EXTREME[::-1] / 2.0, 2.0 * wide), (np.full(9, -5.0), wide)
+    log_p = coupled(*logs(*classes))
+    assert np.isfinite(log_p).all()
+    np.testing.assert_allclose(logsumexp(log_p, axis=1), 0.0, atol=1e-12)
+    if variance == 0.0:  # the last row: certainly the first class, and exp(-400) of the second
+        np.testing.assert_allclose(log_p[-1], [0.0, -400.0, log_expit(-5.0)], atol=0.01)

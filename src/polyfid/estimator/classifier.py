@@ -31,7 +31,9 @@ class MultiFidelityClassifier(LatentClassifier):
     Latent functions of the levels are tied by co-kriging, f_t = rho_t f_{t-1} + delta_t, labels
     come through a sigmoid, inference is approximate (`inference`), and hyper-parameters maximise
     the approximate evidence times a weak prior on them (`prior`). More than two classes are
-    modelled one against the rest, and their probabilities are divided by their sum.
+    modelled one against the rest; their probabilities are divided by their sum where the latent
+    functions are known, and sharpened where they are not, since exactly one class is right (see
+    Prediction in docs/notation.md).
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ from polyfid.estimator.inputs import FidelityColumn, FitInfo, as_table, read_fea
 from polyfid.estimator.levels import encode_levels
 from polyfid.estimator.summary import FitReport, FittedModel, LearntStructure
 from polyfid.learning.fit import fit_exact, fit_sparse
-from polyfid.learning.mixture import BinaryFit, Mixture
+from polyfid.learning.mixture import BinaryFit, Mixture, Prediction, coupled
 from polyfid.learning.plan import N_TUNING_SPARSE, Options, Plan, make_plan
 from polyfid.learning.progress import Callback, Progress
 from polyfid.rows import Rows
@@ -196,15 +196,15 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
             Which level's label to predict; the top level by default. With ``label_noise``, the
             label before it is flipped.
         """
-        answers, back = self._ask(Mixture.probabilities, X, fidelity)
-        return _normalised(answers)[back]
+        answers, back = self._ask(Mixture.predict, X, fidelity)
+        return _probabilities(answers)[back]
 
     def predict_log_proba(self, X: Any, fidelity: Any = None) -> Array:
         """Logarithms of `predict_proba`, accurate where a probability is tiny."""
-        if not self._fitted.is_binary:
-            return np.log(self.predict_proba(X, fidelity))
-        (both,), back = self._ask(Mixture.log_probabilities, X, fidelity)
-        return np.stack(both, axis=1)[back]
+        answers, back = self._ask(Mixture.log_probabilities, X, fidelity)
+        if len(answers) == 1:
+            return np.stack(answers[0][:2], axis=1)[back]
+        return coupled(*map(_stacked, zip(*answers, strict=True)))[back]
 
     def predict_all(self, X: Any, fidelity: Any = None) -> tuple[Array, Array, Array]:
         """What `predict_proba` and `latent_mean_and_variance` give, at the price of one.
@@ -220,10 +220,11 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
         >>> bool((probability == model.predict_proba(X)).all())
         True
         """
-        answers, back = self._ask(Mixture.probabilities_and_moments, X, fidelity)
-        down, up, mean, variance = zip(*answers, strict=True)
-        p = _normalised(list(zip(down, up, strict=True)))
-        return p[back], _stacked(mean)[back], _stacked(variance)[back]
+        answers, back = self._ask(Mixture.predict, X, fidelity)
+        mean, variance = (
+            _stacked([getattr(a, of) for a in answers]) for of in ("mean", "variance")
+        )
+        return _probabilities(answers)[back], mean[back], variance[back]
 
     def latent_mean_and_variance(self, X: Any, fidelity: Any = None) -> tuple[Array, Array]:
         """Posterior mean and variance of the latent function, (n,) each.
@@ -317,12 +318,13 @@ def _n_iter(mixture: Mixture) -> int:
     return max(1 if o is None else o.best.n_evaluations for o in optima)
 
 
-def _normalised(answers: Sequence[tuple[Array, Array]]) -> Array:
+def _probabilities(answers: Sequence[Prediction]) -> Array:
     """Probabilities of all classes from those of each class against the rest."""
     if len(answers) == 1:
-        return np.stack(answers[0], axis=1)
-    p = np.maximum(np.stack([up for _, up in answers], axis=1), np.finfo(float).tiny)
-    return np.asarray(p / p.sum(axis=1, keepdims=True))
+        return np.stack([answers[0].down, answers[0].up], axis=1)
+    down, up, unsure, _, _ = map(_stacked, zip(*answers, strict=True))
+    tiny = np.finfo(float).tiny
+    return np.exp(coupled(np.log(np.maximum(down, tiny)), np.log(np.maximum(up, tiny)), unsure))
 
 
 def _stacked(answers: Sequence[Array]) -> Array:

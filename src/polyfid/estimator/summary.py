@@ -50,8 +50,8 @@ class FittedModel:
 class LearntStructure:
     """A structure among those that were averaged, with its share ``weight`` in the average.
 
-    ``log_marginal_likelihood`` is that of the tuned hyper-parameters; ``log_evidence``, from which the
-    weight comes, adds the log priors of these and of the structure (NaN if it was given).
+    ``log_marginal_likelihood`` is that of the tuned hyper-parameters. ``log_evidence``, from which
+    the weight comes, adds the log priors of these and of the structure (NaN if it was given).
     """
 
     name: str

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
+from scipy.special import log_softmax, logsumexp
 
 from polyfid.arrays import Array, Indices
 from polyfid.inference import SCHEMES, Report
@@ -16,10 +17,13 @@ from polyfid.learning.climb import Optimum
 from polyfid.learning.evidence import Evidence, Parametrised, SparseEvidence, Value
 from polyfid.model.features import FeatureMap
 from polyfid.model.likelihoods import Likelihood
-from polyfid.model.logistic import expected_sigmoid, log_expected_sigmoid
+from polyfid.model.logistic import expected_sigmoid_and_slope, tilted_sigmoid
 from polyfid.model.prior import Prior
 from polyfid.rows import Points
 from polyfid.rows.source import LabelledPoints
+
+#: Below this product of probabilities their logarithms alone are accurate.
+_NO_VARIANCE = 1e-290
 
 
 @dataclass(frozen=True)
@@ -96,6 +100,21 @@ class Member:
     log_evidence: float = np.nan
 
 
+class Prediction(NamedTuple):
+    """Of one class against the rest, (n,) each.
+
+    The smaller one of ``down`` and ``up``, the probabilities of the rest and of the class, has
+    full accuracy. ``unsure`` is the share of the label's variance, up * down, that would vanish
+    if the latent function were known.
+    """
+
+    down: Array
+    up: Array
+    unsure: Array
+    mean: Array
+    variance: Array
+
+
 @dataclass(frozen=True)
 class Mixture:
     """Members, the heaviest first; their weights sum to one. Rows ``x`` are sorted by level."""
@@ -110,32 +129,34 @@ class Mixture:
     def weights(self) -> Array:
         return np.array([m.weight for m in self.members])
 
-    def probabilities(self, x: Array, level: Indices) -> tuple[Array, Array]:
-        """Of the negative and the positive class, (n,) each, the smaller one to full accuracy."""
-        down, up, _, _ = self.probabilities_and_moments(x, level)
-        return down, up
-
-    def probabilities_and_moments(self, x: Array, level: Indices) -> tuple[Array, ...]:
-        """What `probabilities` and `mean_and_variance` give, four arrays, at the price of one."""
+    def predict(self, x: Array, level: Indices) -> Prediction:
+        """Probabilities of the labels and moments of the latent function."""
         means, variances = self._moments(x, level)
         weights = self.weights[:, None]
-        small = weights * expected_sigmoid(-np.abs(means), variances)
+        smaller, slope = expected_sigmoid_and_slope(-np.abs(means), variances)
+        small = weights * smaller
         large = weights - small
         up = np.where(means > 0.0, large, small).sum(axis=0)
         down = np.where(means > 0.0, small, large).sum(axis=0)
         upper, small = up > down, np.minimum(up, down)
         down, up = np.where(upper, small, 1.0 - small), np.where(upper, 1.0 - small, small)
-        return down, up, *self._mixed(means, variances)
+        # E sigmoid' = E sigmoid (1 - sigmoid): the variance that is left if f is known.
+        total = up * down
+        known = np.ones_like(total)
+        np.divide(self.weights @ slope, total, out=known, where=total > _NO_VARIANCE)
+        return Prediction(down, up, np.clip(1.0 - known, 0.0, 1.0), *self._mixed(means, variances))
 
-    def log_probabilities(self, x: Array, level: Indices) -> tuple[Array, Array]:
-        """Logarithms of `probabilities`, accurate where one is tiny."""
-        moments = list(zip(*self._moments(x, level), strict=True))
+    def log_probabilities(self, x: Array, level: Indices) -> tuple[Array, Array, Array]:
+        """Logarithms of ``down`` and ``up``, accurate where one is tiny, and ``unsure``."""
+        means, variances = self._moments(x, level)
+        shape, v = means.shape, variances.ravel()
+        below, above = (tilted_sigmoid(s * means.ravel(), v)[:2] for s in (-1.0, 1.0))
+        # The slope, dZ / dmean, is that of either side; it has its digits where Z is the smaller.
+        log_z, first = np.where(means.ravel() < 0.0, above, below)
+        parts = below[0], above[0], log_z + np.log(first)
         weights = self.weights[:, None]
-        down, up = (
-            logsumexp([log_expected_sigmoid(sign * m, v) for m, v in moments], axis=0, b=weights)
-            for sign in (-1.0, 1.0)
-        )
-        return np.asarray(down), np.asarray(up)
+        down, up, slope = (logsumexp(p.reshape(shape), axis=0, b=weights) for p in parts)
+        return np.asarray(down), np.asarray(up), np.clip(-np.expm1(slope - down - up), 0.0, 1.0)
 
     def positive(self, x: Array, level: Indices) -> NDArray[np.bool_]:
         """Where the positive class is the more probable one."""
@@ -143,8 +164,8 @@ class Mixture:
             # Over one half exactly where the latent mean is positive: no variance is needed.
             points = self._points(self.best, x, level)
             return np.asarray(self.best.fit.posterior.mean(points) > 0.0)
-        down, up = self.probabilities(x, level)
-        return np.asarray(up > down)
+        prediction = self.predict(x, level)
+        return np.asarray(prediction.up > prediction.down)
 
     def mean_and_variance(self, x: Array, level: Indices) -> tuple[Array, Array]:
         """Mean and variance of the mixture of latent posteriors, (n,) each."""
@@ -185,3 +206,21 @@ class Mixture:
     @staticmethod
     def _points(member: Member, x: Array, level: Indices) -> Points:
         return Points(np.ascontiguousarray(member.features(x)), level)
+
+
+def coupled(log_down: Array, log_up: Array, unsure: Array) -> Array:
+    """Log probabilities (n, n_classes) from models of each class against the rest.
+
+    With s the mean of ``unsure`` over the classes, p_k is proportional to
+
+        (up_k / down_k^s)^(1 + s).
+
+    Where the latent functions are known, s = 0, this divides the probabilities by their sum: they
+    are those of a noisy label. Where they are not, labels that are certain may still look like a
+    toss-up to each model. Then that exactly one class is right tells more: s in the base
+    multiplies by the probability that the others are wrong, and 1 + s takes back what each model
+    lost by averaging over its own uncertainty. Classes keep the order of ``up``. Chosen among a
+    dozen rules on draws other than those of ``python -m benchmarks multiclass``.
+    """
+    s = unsure.mean(axis=1, keepdims=True)
+    return np.asarray(log_softmax((1.0 + s) * (log_up - s * log_down), axis=1))

@@ -196,7 +196,7 @@ def _probability_and_band(model: Any, X: Any, k: int, level: Any) -> Array:
     reach = style.Z * np.sqrt(variance)
     ends = [expit(mean - reach), expit(mean + reach)]
     if not binary:
-        # Probabilities of the classes are divided by their sum, to which the others add this.
+        # As if probabilities were divided by their sum, to which the others add this.
         tiny = np.finfo(float).tiny
         rest = expected_sigmoid(mean, variance) * (1.0 - p) / np.maximum(p, tiny)
         ends = [e / np.maximum(e + rest, tiny) for e in ends]
