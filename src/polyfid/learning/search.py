@@ -54,6 +54,8 @@ N_COMPARED, N_LEADERS = 600, 3
 REACH = 6.0
 #: Columns that may be singled out; no more are tried where the last ones lost so many nats.
 N_SINGLED_OUT, PATIENCE = 6, 1.0
+#: What two columns that do not matter one by one must gain together, in nats.
+SURPRISE = 6.0
 #: Variance of the intercepts of the model with which the search for columns begins.
 EMPTY = 4.0
 #: The leading structures whose other links are tried.
@@ -173,17 +175,19 @@ def _grow(on: Comparison, base: Candidate) -> list[Candidate]:
         structure = replace(base.structure, columns=tuple(sorted(columns)))
         return climb(on, structure, base.features, before)
 
-    # The first column is the one by which a model without any would gain most. Two columns may
-    # matter together and neither alone: the second start has those whose lengths want to be short.
+    # The first column is the one by which a model without any would gain most.
     intercepts = (Intercept(EMPTY),) * on.options.n_levels
     empty = make_prior(replace(on.options, kernels=intercepts), d)
     evidence = Evidence(empty, likelihood, points, SCHEMES["laplace"])
     loadings = base.evidence.at(base.optimum.theta)[0].loadings
     relevance = bins.relevance(_belief(evidence, evidence.theta), points, loadings[:, 0])
-    grown = [add(base, [int(np.argmax(relevance))])]
+    last = add(base, [int(np.argmax(relevance))])
     if d > 2:
-        grown.append(add(base, np.argsort(-_eagerness(on, base), kind="stable")[:2].tolist()))
-    last = max(grown, key=_objective)
+        # Two columns may matter together and neither alone. Many pairs gain a little by chance.
+        pair = add(base, np.argsort(-_eagerness(on, base), kind="stable")[:2].tolist())
+        if pair.objective > max(base.objective, last.objective) + SURPRISE:
+            last = pair
+    grown = [last]
     while len(last.structure.columns) < min(N_SINGLED_OUT, d - 1):
         theta = last.optimum.theta
         loadings = last.evidence.at(theta)[0].loadings
