@@ -68,9 +68,11 @@ class QuadraticForm:
         With h = V G, whose rows are at most sqrt(most) long, rounding errors of h change h h^T by
         2 sqrt(most) epsilon |V| |G|. They point anywhere, so that the number of terms drops out.
         """
-        largest = max(V.max(initial=0.0), -V.min(initial=0.0)) if most < np.inf else np.inf
-        single = np.sqrt(most) * largest * self._single_error <= SINGLE_ERROR
-        G = self._single if single else self.G
+        G = self.G
+        if max(most, self._single_error) < np.inf:
+            largest = max(V.max(initial=0.0), -V.min(initial=0.0))
+            if np.sqrt(most) * largest * self._single_error <= SINGLE_ERROR:
+                G = self._single
         V = V.astype(G.dtype, copy=False)
         if self.signs is not None:
             return np.asarray(np.square(V @ G) @ self.signs)
