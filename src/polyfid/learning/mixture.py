@@ -219,8 +219,8 @@ def coupled(log_down: Array, log_up: Array, unsure: Array) -> Array:
     are those of a noisy label. Where they are not, labels that are certain may still look like a
     toss-up to each model. Then that exactly one class is right tells more: s in the base
     multiplies by the probability that the others are wrong, and 1 + s takes back what each model
-    lost by averaging over its own uncertainty. Classes keep the order of ``up``. Chosen among a
-    dozen rules on draws other than those of ``python -m benchmarks multiclass``.
+    lost by averaging over its own uncertainty. Classes keep the order of ``up``. Chosen among
+    some forty rules, on draws other than those of ``python -m benchmarks multiclass``.
     """
     s = unsure.mean(axis=1, keepdims=True)
     return np.asarray(log_softmax((1.0 + s) * (log_up - s * log_down), axis=1))
