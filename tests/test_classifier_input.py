@@ -241,7 +241,7 @@ def test_more_features_than_rows():
     rng = np.random.default_rng(0)
     A = rng.normal(size=(12, 60))
     model = MultiFidelityClassifier().fit(A, A[:, 0] > 0)
-    assert len(model.theta_) == 62  # a scale, 60 length-scales, an intercept
+    assert len(model.theta_) < 12  # few parameters, however many features
     assert np.isfinite(model.predict_proba(A)).all()
     assert model.score(A, A[:, 0] > 0) > 0.9
 

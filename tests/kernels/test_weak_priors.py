@@ -74,5 +74,5 @@ def test_kernels_of_a_sum_keep_their_priors():
     prior = weak(kernel, X * SPREAD)
     np.testing.assert_allclose(prior.mean[:3], [1.5, *np.log(np.sqrt(2.0) * SPREAD[[3, 1]])])
     K = covariance(prior)
-    np.testing.assert_allclose(np.diag(K), [1.5**2, *[SHARED_SD**2 + FREE_SD**2] * 2, SHARED_SD**2])
+    np.testing.assert_allclose(np.diag(K), [2.5**2, *[SHARED_SD**2 + FREE_SD**2] * 2, SHARED_SD**2])
     np.testing.assert_allclose(K[0, 1:], 0.0, atol=IDENTITY)

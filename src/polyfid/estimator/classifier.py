@@ -154,7 +154,7 @@ class MultiFidelityClassifier(LatentClassifier):
     >>> crowd = right ^ (rng.uniform(size=120) < 0.2)
     >>> X, y, fidelity = stack_levels({"crowd": (X, crowd), "expert": (X[:8], right[:8])})
     >>> model = MultiFidelityClassifier().fit(X, y, fidelity=fidelity)
-    >>> model.predict([[-1.0], [1.0]])
+    >>> model.predict([[-1.5], [1.5]])
     array([False,  True])
     >>> model.levels_, bool(model.rho_[0] > 0)
     (('crowd', 'expert'), True)

@@ -154,9 +154,13 @@ STRUCTURES = (
 
 def candidates(rows: Rows, standardize: bool) -> dict[Structure, FeatureMap]:
     """The structures that make sense for these rows, with their feature maps."""
-    forms = [f for f in FORMS if f != "additive" or rows.x.shape[1] <= N_COLUMNS]
+    forms, d = set(FORMS), rows.x.shape[1]
+    if d > N_COLUMNS:
+        forms -= {"additive"}
+    if d == 1:  # there they are "isotropic" and "steps"
+        forms -= {"soft", "additive"}
     if not standardize:
-        return {Structure(AsGiven, form): AsGiven() for form in forms}
+        return {Structure(AsGiven, form): AsGiven() for form in FORMS if form in forms}
     made = {kind: kind.of(rows.x, rows.weight) for kind in {s.features for s in STRUCTURES}}
     maps = {kind: features for kind, features in made.items() if features is not None}
     points = {kind: _direction(features(rows.x)) for kind, features in maps.items()}
