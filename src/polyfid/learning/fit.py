@@ -21,7 +21,7 @@ from polyfid.inference.posterior import SparsePosterior
 from polyfid.learning.climb import Optimum, make_hyperprior, maximise, tune
 from polyfid.learning.evidence import Evidence, MovableEvidence, SparseEvidence, SparseFixed
 from polyfid.learning.mixture import BinaryFit, Member, Mixture, infer
-from polyfid.learning.plan import N_TUNING_EXACT, Options, Target
+from polyfid.learning.plan import Options, Target
 from polyfid.learning.progress import Callback, Progress
 from polyfid.learning.search import learn
 from polyfid.learning.structures import make_prior
@@ -57,7 +57,7 @@ def fit_exact(
     options = options.suited_to(rows)
     tuning = rows
     if options.optimise:
-        tuning = rows.sample(options.tuning_size(N_TUNING_EXACT), rng)
+        tuning = rows.sample(options.tuning_size(options.n_tuning_exact), rng)
     seeds = rng.randint(2**31 - 1, size=options.n_classes)
     targets = [Target.of(options, rows, k) for k in options.targets]
     n_jobs, n = None, len(targets)

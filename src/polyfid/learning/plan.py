@@ -20,8 +20,9 @@ from polyfid.text import bytes_in_words
 #: Fits of no more rows than this are exact; beyond it exact inference costs more from two to ten
 #: times as much as inducing points do (``python -m benchmarks scale``).
 EXACT_ROWS = 2000
-#: Rows that hyper-parameters are tuned on by default, if inference is exact or sparse.
-N_TUNING_EXACT, N_TUNING_SPARSE = 3000, 20_000
+#: Rows that hyper-parameters are tuned on by default: if inference is exact and the structure given
+#: or learnt, and if it is sparse.
+N_TUNING_EXACT, N_TUNING_LEARNT, N_TUNING_SPARSE = 3000, 1000, 20_000
 #: Inducing points of the first process; corrections get one per so many rows, at least so many.
 N_INDUCING, ROWS_PER_CORRECTION_POINT, FEWEST_CORRECTION_POINTS = 500, 10, 50
 
@@ -79,6 +80,11 @@ class Options:
         """Whether structures are compared, which takes a hyper-prior and labels fit for Laplace."""
         given = self.kernels is not None or self.label_noise is not None
         return self.optimise and self.weak_prior and not given
+
+    @property
+    def n_tuning_exact(self) -> int:
+        """Rows to tune on by default if inference is exact."""
+        return N_TUNING_LEARNT if self.learns_structure else N_TUNING_EXACT
 
     @property
     def support(self) -> NDArray[np.bool_]:
@@ -259,7 +265,7 @@ def _costs(
     """What exact inference and inducing points cost."""
     n, m = counts.sum(), float(sum(sizes))
     cube = _CUBES * _STEPS
-    exact = cube * (_EVALUATIONS * _n_tuned(counts, options, N_TUNING_EXACT) ** 3 + n**3)
+    exact = cube * (_EVALUATIONS * _n_tuned(counts, options, options.n_tuning_exact) ** 3 + n**3)
     width = options.support @ np.array(sizes, dtype=float)  # inducing points per row of each level
     one_pass = _SQUARES * float(counts @ width**2)
     start = cube * _EVALUATIONS * min(n, 1500.0) ** 3
