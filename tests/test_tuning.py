@@ -108,6 +108,15 @@ def test_fixed_parameters_stay(data):
     assert tuned.kernels[0].right.length_scale != pytest.approx(1.0, abs=0.01)
 
 
+def test_inference_at_the_optimum_starts_from_that_of_the_climb(data):
+    # Where there are several fixed points, another start may end at one of less evidence.
+    evidence = make_evidence(data, (RBF(1.0), 0.5 * RBF(0.7))).with_scheme("ep")
+    optimum = maximise(evidence, weak(evidence), [evidence.theta])
+    _, _, fixed = evidence.fixed(optimum.theta)
+    assert fixed.report.converged
+    assert fixed.report.n_iter <= 1
+
+
 # --------------------------------------------------------------------------------- sign of rho
 
 

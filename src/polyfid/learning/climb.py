@@ -167,6 +167,7 @@ def maximise(
     heats = [Climb(s, s, -np.inf, 0, False, "not optimised", 0) for s in starts]
     if len(heats) == 1:
         climbs = [climber.climb(heats[0], max_iter)]
+        evidence.warm = climber.evidence.warm  # inference at the optimum may start from there
     else:
         pool = Parallel(n_jobs=n_jobs, prefer="processes")
         heats = pool(delayed(climber.climb)(h, min(_HEAT_ITER, max_iter)) for h in heats)
@@ -264,6 +265,7 @@ class _Climber:
                 "maxls": 30,
             },
         )
+        self.evidence.warm = warm
         price = float(result.fun) * unit
         converged, message = bool(result.success and price < _REFUSED), str(result.message)
         if goal is not None and not result.success and _arrived(result.x, -price, goal):
