@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -210,22 +211,25 @@ class _Climber:
             return heat
         start, count, failures = heat.theta, heat.n_evaluations, heat.inner_failures
         prices: list[float] = []
-        warm = None
+        warm, sound = None, False
 
         def cost(theta: Any) -> tuple[float, Any]:
-            nonlocal count, failures, warm
+            nonlocal count, failures, warm, sound
             count += 1
             # A trial step may go far astray, and the next one is nearer to the best point so far.
             self.evidence.warm = warm
-            try:
+            value = None
+            with suppress(NotPositiveDefinite):
                 value = self.evidence(theta)
-            except NotPositiveDefinite:
-                failures += 1
+            failures += value is None or not value.report.converged
+            # Where inference did not converge its evidence means nothing, and must not be compared
+            # with what it is where it did.
+            if value is None or (sound and not value.report.converged):
                 # More than any cost so far, but not by so much that the line search, which
                 # interpolates, would come back with a step of nothing.
                 much = max(prices) + 1.0 + abs(max(prices)) if prices else _REFUSED
                 return much, np.zeros_like(theta)
-            failures += not value.report.converged
+            sound = value.report.converged
             log_prior, slope = self.hyperprior(theta)
             prices.append(-(value.value + log_prior))
             if prices[-1] == min(prices):
