@@ -7,6 +7,7 @@ from collections.abc import Callable
 from benchmarks import (
     against_gpboost,
     against_sklearn,
+    convergence,
     distributed,
     evaluation,
     memory,
@@ -28,6 +29,7 @@ BENCHMARKS: dict[str, Callable[[Context], list[Figure]]] = {
     "evaluation": evaluation.run,
     "sklearn": against_sklearn.run,
     "gpboost": against_gpboost.run,
+    "convergence": convergence.run,
     "predict": predict.run,
     "tables": tables.run,
     "memory": memory.run,

@@ -7,6 +7,7 @@ from scipy.special import expit, log_expit
 from tolerances import IDENTITY
 
 from polyfid.inference import EP, SCHEMES, Laplace, run
+from polyfid.inference.aims import newton, settle
 from polyfid.inference.exact import ExactCovariance, Sites
 from polyfid.inference.linalg import Diverged
 from polyfid.inference.loop import iterate
@@ -252,6 +253,8 @@ def test_the_distance_is_that_of_the_state_returned(scheme, max_iter, problem):
     [("variational", 1e3, 354), ("variational", 30.0, 77), ("ep", 1e3, 734)],
 )
 def test_extrapolation_takes_a_fraction_of_the_steps(scheme, scale, before, monkeypatch):
+    monkeypatch.setattr(ExactProblem, "aims", lambda self, now: iter(()))
+    monkeypatch.setattr(EP, "guide", None)
     weight = np.resize([1.0, 30.0], 60)
     problem = typical(60, 1, weight=weight, prior=two_levels(scale))
     fixed = run(SCHEMES[scheme], *problem, max_iter=1000)
@@ -262,6 +265,86 @@ def test_extrapolation_takes_a_fraction_of_the_steps(scheme, scale, before, monk
     assert plain.report.n_iter > 1.5 * fixed.report.n_iter
     if plain.report.converged:
         assert fixed.log_z == pytest.approx(plain.log_z, abs=1e-6)
+
+
+def hard(scheme, scale, length, weight, rates=None, n=60):
+    """Labels with some errors, and weights and a latent function that are very large."""
+    rng = np.random.RandomState(0)
+    x = rng.uniform(-2.0, 2.0, (n, 2))
+    y = np.where(np.sin(2.0 * x[:, 0]) + x[:, 1] > rng.standard_normal(n), 1.0, -1.0)
+    prior, level = two_levels(scale, length), np.sort(np.arange(n) % 2)
+    covariance, likelihood = make(x, y, np.full(n, weight), prior, level)
+    if rates is not None:
+        likelihood = NoisyLogit.from_flip_rates(y, likelihood.weight, level, rates)
+    return SCHEMES[scheme], covariance, likelihood
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        ("variational", 1e4, 0.1, 1e3),
+        ("variational", 1e4, 1.0, 1e3),
+        ("variational", 1e4, 30.0, 1.0, (0.2, 0.05)),
+        ("ep", 1e4, 0.1, 1e3),
+        ("ep", 1e4, 1.0, 1e3),
+        ("ep", 1e2, 30.0, 30.0, (0.2, 0.05)),
+    ],
+)
+def test_hard_settings_converge(setting):
+    scheme, covariance, likelihood = hard(*setting)
+    fixed = run(scheme, covariance, likelihood)
+    assert fixed.report.converged, str(fixed.report)
+    assert fixed.report.n_iter <= 100
+    # A fixed point of the scheme itself, whatever the way to it.
+    belief = fixed.belief
+    target = scheme.sites(belief, scheme.ask(belief, likelihood))
+    gap = belief.whitened(target.w - belief.sites.w, target.nu - belief.sites.nu)
+    assert np.abs(gap).max() <= 1e-6
+
+
+@pytest.mark.parametrize("scheme", ["ep", "variational"])
+def test_rows_that_have_settled_stay_where_they_are(scheme):
+    scheme, covariance, likelihood = hard(scheme, 10.0, 1.0, 3.0)
+    belief = run(scheme, covariance, likelihood, tol=1e-10).belief
+
+    def ask(rows, labels):
+        return scheme.sites(rows, scheme.ask(rows, labels))
+
+    for sites in (settle(ask, likelihood, belief), newton(ask, likelihood, belief)):
+        gap = belief.whitened(sites.w - belief.sites.w, sites.nu - belief.sites.nu)
+        assert np.abs(gap).max() < 1e-8
+
+
+@pytest.mark.parametrize("scheme", ["ep", "variational"])
+def test_rows_far_apart_settle_at_once(scheme):
+    problem = ExactProblem(*hard(scheme, 10.0, 1e-4, 3.0))
+    state = problem.begin()
+    settled, target = (next(problem.reach(aim, state)) for aim in problem.aims(state))
+    assert settled.distance < 1e-2 < 0.3 < target.distance
+
+
+@pytest.mark.parametrize("rates", [None, (0.2, 0.05)])
+@pytest.mark.parametrize("scheme", ["ep", "variational"])
+def test_newtons_method_squares_the_distance(scheme, rates):
+    scheme, covariance, likelihood = hard(scheme, 10.0, 1.0, 3.0, rates)
+    near = run(scheme, covariance, likelihood, tol=1e-2).belief
+    sites = newton(
+        lambda rows, labels: scheme.sites(rows, scheme.ask(rows, labels)), likelihood, near
+    )
+    problem = ExactProblem(scheme, covariance, likelihood, near)
+    state = problem.begin()
+    (new,) = problem.reach((sites.w, sites.nu), state)
+    assert new.distance < max(5.0 * state.distance**2, 1e-9)
+
+
+@pytest.mark.parametrize("negative", [False, True])
+def test_posterior_covariance(negative):
+    covariance, _ = typical(prior=two_levels(2.0))
+    w = np.resize([0.5, 1e-9, 2.0, 0.0], 30)
+    w[4::8] = -1e-2 if negative else 0.3
+    sites = Sites(w, np.ones(30))
+    belief = covariance.condition(sites, covariance.prior_belief(), inverted=True)
+    np.testing.assert_allclose(belief.joint, dense(covariance, sites)[1], rtol=0.0, atol=1e-10)
 
 
 def test_an_impossible_evidence_is_refused_unless_converged():

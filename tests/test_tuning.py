@@ -108,6 +108,15 @@ def test_fixed_parameters_stay(data):
     assert tuned.kernels[0].right.length_scale != pytest.approx(1.0, abs=0.01)
 
 
+def test_inference_at_the_optimum_starts_from_that_of_the_climb(data):
+    # Where there are several fixed points, another start may end at one of less evidence.
+    evidence = make_evidence(data, (RBF(1.0), 0.5 * RBF(0.7))).with_scheme("ep")
+    optimum = maximise(evidence, weak(evidence), [evidence.theta])
+    _, _, fixed = evidence.fixed(optimum.theta)
+    assert fixed.report.converged
+    assert fixed.report.n_iter <= 1
+
+
 # --------------------------------------------------------------------------------- sign of rho
 
 
@@ -212,6 +221,24 @@ def test_hyper_prior_is_part_of_the_objective():
     optimum = maximise(Surface(peaks=((3.0, 0.0),)), prior, [np.zeros(2)])
     # Each parabola -(t - p)^2 meets -(t - m)^2 / (2 sd^2).
     np.testing.assert_allclose(optimum.theta, [3.0 * 2.0 / 3.0, 4.0 / 6.0], atol=1e-3)
+
+
+def test_an_evidence_that_means_nothing_is_not_believed():
+    class Ridge(Surface):
+        """A ridge at a = 0.5 with straight slopes, which steps overshoot."""
+
+        def __call__(self, theta, gradient=True):
+            value = super().__call__(theta)
+            height = np.sqrt(1.0 + 25.0 * (theta[0] - 0.5) ** 2)
+            value.value, value.gradient[0] = -height, -25.0 * (theta[0] - 0.5) / height
+            if theta[0] > 1.0:  # where inference does not converge, anything may come out
+                value.value, value.report.converged = 100.0 + theta[0], False
+            return value
+
+    optimum = climb(Ridge(), [-4.9, 0.0])
+    np.testing.assert_allclose(optimum.theta, [0.5, 0.0], atol=1e-2)
+    assert optimum.objective == pytest.approx(-1.0, abs=1e-3)
+    assert optimum.best.inner_failures > 0
 
 
 def test_refused_parameters_are_avoided_and_counted():

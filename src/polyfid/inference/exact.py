@@ -217,14 +217,38 @@ class ExactBelief:
             variance[index] = prior[index] - shrink
         return np.maximum(variance, np.finfo(float).tiny)
 
+    @property
+    def joint(self) -> Array:
+        """Posterior covariance of the latent values of all rows, (n, n)."""
+        sites, K, B_inverse = self.sites, self.covariance.K, self.inverse.matrix
+        weak = np.abs(sites.w) * self.covariance.diagonal < _WEAK_SITE
+        root, signs = np.where(weak, 1.0, sites.root), sites.signs
+        joint = -np.triu(B_inverse, 1) * signs * signs[:, None]
+        joint += joint.T
+        joint.flat[:: len(joint) + 1] = signs - np.diagonal(B_inverse)
+        joint /= root * root[:, None]
+        below, weak_rows = np.arange(len(K))[:, None], np.flatnonzero(weak)
+        if len(weak_rows):
+            columns = np.where(below <= weak_rows, K[:, weak_rows], K[weak_rows].T)
+            half = symm(B_inverse, columns * sites.root[:, None]) * sites.root[:, None]
+            columns = columns - symm(K, half)
+            joint[:, weak_rows] = columns
+            joint[weak_rows] = columns.T
+        return joint
+
     def whitened(self, w: Array, nu: Array) -> Array:
         """A change of the sites in posterior standard deviations: of means, of precisions, (2n,).
 
-        1 / (1 / K_ii + w_i) bounds the posterior variance (for w >= 0) and needs no inverse.
+        The deviations are those of `spread`, which needs no inverse.
         """
-        prior = self.covariance.diagonal
-        spread = prior / (1.0 + prior * np.maximum(self.sites.w, 0.0))
+        spread = self.spread
         return np.concatenate([np.sqrt(spread) * (nu - w * self.mean), spread * w])
+
+    @property
+    def spread(self) -> Array:
+        """An upper bound of the posterior variances, if no site is negative."""
+        prior = self.covariance.diagonal
+        return np.asarray(prior / (1.0 + prior * np.maximum(self.sites.w, 0.0)))
 
     def implicit_solve(self, a: Array) -> Array:
         """(I + W K)^-1 a."""

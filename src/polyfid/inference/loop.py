@@ -3,7 +3,8 @@
 A belief, exact or sparse, has natural parameters; under its marginals the labels ask for others. A
 step goes from the first towards the second. Where labels are nearly certain whole steps overshoot,
 and damped ones are slow; combining the last few states (Anderson's acceleration, in the metric of
-the belief) takes a fraction of the steps.
+the belief) takes a fraction of the steps. Where that is not enough, a step that was refused or very
+many steps, a problem may have better aims.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ B = TypeVar("B")
 
 _LONGER = 1.4  # growth of a step after a success; with two, steps that overshoot take turns
 _SHORTEST = 1e-6  # shorter steps are not tried
+_EASY = 20  # steps that all go to the target, unless one is refused
 _GROWTH = 1.5  # of the distance that a step may bring where there is no objective
 _FLAT = 1.1  # and where the objective is too flat to tell
 _REACH = 100.0  # states that many times further from their targets than the last one say little
@@ -78,6 +80,14 @@ class Problem(ABC, Generic[B]):
     def begin(self) -> State[B]:
         """The first state."""
 
+    def aims(self, now: State[B]) -> Iterator[Natural]:
+        """Other places to go than the target, the best first, where there is no easy way to it."""
+        return iter(())
+
+    def noise(self, now: State[B]) -> float:
+        """Rounding errors of the merit."""
+        return self.rounding * (abs(now.merit) + self.rounding)
+
     @abstractmethod
     def reach(self, position: Natural, now: State[B]) -> Iterator[State[B]]:
         """States at or near a position, the cheapest first; none where there is no posterior."""
@@ -90,7 +100,7 @@ class Problem(ABC, Generic[B]):
         """Whether a state may follow another."""
         if not self.has_objective:
             return new.distance <= _GROWTH * old.distance
-        noise = self.rounding * (abs(old.merit) + self.rounding)
+        noise = self.noise(old)
         if new.merit > old.merit + noise:
             return True
         # Too flat for the merit to tell: steps that overshoot would take turns for ever.
@@ -107,8 +117,8 @@ def iterate(
 
     ``watch`` is called with the state that every step leaves.
     """
-    now, n_iter, step = problem.begin(), 0, 1.0
-    past, merits = [_Past.of(now)], [now.merit]
+    now, n_iter, step, easy = problem.begin(), 0, 1.0, True
+    past, merits, aims = [_Past.of(now, now.target)], [now.merit], problem.aims(now)
     while not (now.distance <= tol) and n_iter < max_iter and step >= _SHORTEST:  # NaN goes on
         if watch is not None:
             watch(now, Report("under way", n_iter, now.distance, tuple(merits)))
@@ -119,14 +129,22 @@ def iterate(
                 # Without an objective, long steps that overshoot would take turns for ever.
                 overshot = not problem.has_objective and trial.distance > now.distance
                 step = 0.5 * step if overshot and step > 0.5 else min(_LONGER * step, 1.0)
-                now = trial
-                near = [p for p in past if p.distance < _REACH * now.distance]
-                past = near[len(near) - min(problem.memory, len(near)) :]
-                past.append(_Past.of(now))
+                now, easy = trial, easy and n_iter < _EASY
+                aims = problem.aims(now)
+                if easy or (aim := next(aims, None)) is None:
+                    near = [p for p in past if p.distance < _REACH * now.distance]
+                    past = near[len(near) - min(problem.memory, len(near)) :]
+                    past.append(_Past.of(now, now.target))
+                else:
+                    past = [_Past.of(now, aim)]
                 break
         else:
-            step = step if len(past) > 1 else 0.5 * step  # earlier states may be to blame
-            past = past[-1:]
+            if len(past) > 1:
+                past = past[-1:]  # earlier states may be to blame
+            elif (aim := next(aims, None)) is not None:
+                step, easy, past = 1.0, False, [_Past.of(now, aim)]
+            else:
+                step *= 0.5
     outcome: Outcome = "stalled" if n_iter < max_iter else "out of steps"
     outcome = "converged" if now.distance <= tol else outcome
     now = problem.finish(now, tol)
@@ -137,16 +155,16 @@ def iterate(
 
 
 class _Past(NamedTuple):
-    """Where a state was and what its labels changed there; its belief may be much larger."""
+    """Where a state was and how far it aimed from there; its belief may be much larger."""
 
     position: Natural
     gap: Natural
     distance: float
 
     @classmethod
-    def of(cls, state: State[Any]) -> _Past:
-        (w, nu), (target_w, target_nu) = state.position, state.target
-        return cls(state.position, (target_w - w, target_nu - nu), state.distance)
+    def of(cls, state: State[Any], aim: Natural) -> _Past:
+        (w, nu), (aim_w, aim_nu) = state.position, aim
+        return cls(state.position, (aim_w - w, aim_nu - nu), state.distance)
 
 
 def _extrapolate(past: Sequence[_Past], step: float, metric: Any) -> Natural:

@@ -9,12 +9,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from polyfid.arrays import Array
+from polyfid.inference.aims import Marginals, newton, settle
 from polyfid.inference.exact import ExactBelief, ExactCovariance, Sites, Start
 from polyfid.inference.linalg import Diverged, NotPositiveDefinite
 from polyfid.inference.loop import Natural, Problem, Report, State, iterate
@@ -29,6 +30,10 @@ _CG_STEPS = 24
 _CG_TOLERANCE = 0.003
 #: A step that leaves more than this share of the distance needs a factorisation of its own.
 _SLOW = 0.6
+#: Steps of a scheme that may be guided by another one before it is.
+_ALONE = 16
+#: A state this many standard deviations from its target needs no guide, and Newton's method works.
+_NEAR = 0.1
 
 
 class Scheme(ABC, Generic[Labels]):
@@ -45,14 +50,20 @@ class Scheme(ABC, Generic[Labels]):
     has_objective: bool = True
     #: Earlier states that a step is extrapolated from.
     memory: int = 5
+    #: The scheme whose fixed point is a start where this one makes no headway.
+    guide: str | None = None
 
     @abstractmethod
-    def ask(self, belief: ExactBelief, likelihood: Likelihood) -> Labels:
+    def ask(self, belief: ExactBelief | Marginals, likelihood: Likelihood) -> Labels:
         """What the likelihood says under the marginals."""
 
     @abstractmethod
-    def sites(self, belief: ExactBelief, labels: Labels) -> Sites:
+    def sites(self, belief: ExactBelief | Marginals, labels: Labels) -> Sites:
         """The sites that the labels ask for."""
+
+    def feeds_back(self, likelihood: Likelihood) -> bool:
+        """Whether what labels ask for depends on the sites of their own rows."""
+        return True
 
     @abstractmethod
     def constants(self, belief: ExactBelief, labels: Labels) -> float:
@@ -83,10 +94,13 @@ class Laplace(Scheme[Derivatives]):
     needs_variance = False
     memory = 0  # Newton's steps get shorter by themselves
 
-    def ask(self, belief: ExactBelief, likelihood: Likelihood) -> Derivatives:
+    def feeds_back(self, likelihood: Likelihood) -> bool:
+        return False
+
+    def ask(self, belief: ExactBelief | Marginals, likelihood: Likelihood) -> Derivatives:
         return likelihood.derivatives(belief.mean)
 
-    def sites(self, belief: ExactBelief, labels: Derivatives) -> Sites:
+    def sites(self, belief: ExactBelief | Marginals, labels: Derivatives) -> Sites:
         w = -labels.second
         return Sites(w, w * belief.mean + labels.first)
 
@@ -109,10 +123,10 @@ class Variational(Scheme[Expectations]):
 
     name = "variational"
 
-    def ask(self, belief: ExactBelief, likelihood: Likelihood) -> Expectations:
+    def ask(self, belief: ExactBelief | Marginals, likelihood: Likelihood) -> Expectations:
         return likelihood.expectations(belief.mean, belief.variance)
 
-    def sites(self, belief: ExactBelief, labels: Expectations) -> Sites:
+    def sites(self, belief: ExactBelief | Marginals, labels: Expectations) -> Sites:
         w = -labels.second
         return Sites(w, labels.first + w * belief.mean)
 
@@ -142,8 +156,12 @@ class EP(Scheme[Cavity]):
 
     name = "ep"
     has_objective = False
+    guide = "variational"
 
-    def ask(self, belief: ExactBelief, likelihood: Likelihood) -> Cavity:
+    def feeds_back(self, likelihood: Likelihood) -> bool:
+        return bool((likelihood.weight > 1.0).any())  # through the other copies
+
+    def ask(self, belief: ExactBelief | Marginals, likelihood: Likelihood) -> Cavity:
         copies = np.maximum(likelihood.weight, 1.0)
         w, nu = belief.sites.w / copies, belief.sites.nu / copies
         m, v = belief.mean, belief.variance
@@ -151,7 +169,7 @@ class EP(Scheme[Cavity]):
         mean, variance = (m - v * nu) / shrink, v / shrink
         return Cavity(mean, variance, copies, likelihood.tilted(mean, variance))
 
-    def sites(self, belief: ExactBelief, labels: Cavity) -> Sites:
+    def sites(self, belief: ExactBelief | Marginals, labels: Cavity) -> Sites:
         mean, variance, copies, (_, first, second) = labels
         scale = copies / np.maximum(1.0 + variance * second, 1e-12)
         return Sites(-second * scale, (first - mean * second) * scale)
@@ -192,8 +210,20 @@ def run(
     gradient: bool = False,
 ) -> Fixed:
     """Run a scheme to its fixed point; raises `Diverged` at an impossible evidence."""
-    problem = ExactProblem(scheme, covariance, likelihood, start, gradient or scheme.needs_variance)
-    state, report = iterate(problem, tol, max_iter)
+    inverted = gradient or scheme.needs_variance
+
+    def go(scheme: Scheme[Any], start: Start | ExactBelief | None, tol: float, steps: int) -> Any:
+        return iterate(ExactProblem(scheme, covariance, likelihood, start, inverted), tol, steps)
+
+    alone = max_iter if scheme.guide is None else min(_ALONE, max_iter)
+    state, report = go(scheme, start, tol, alone)
+    if not report.converged and report.n_iter < max_iter and scheme.guide is not None:
+        done, begin = report.n_iter, state.belief
+        if not state.distance <= _NEAR:
+            guided, way = go(SCHEMES[scheme.guide], start, _NEAR, (max_iter - done) // 2)
+            done, begin = done + way.n_iter, guided.belief
+        state, report = go(scheme, begin, tol, max_iter - done)
+        report = replace(report, n_iter=done + report.n_iter)
     log_z = scheme.log_z(state.belief, state.labels)
     if log_z > 0.0 and not report.converged:
         raise Diverged(
@@ -210,7 +240,7 @@ class ExactProblem(Problem[ExactBelief]):
     scheme: Scheme[Any]
     covariance: ExactCovariance
     likelihood: Likelihood
-    start: Start | None = None
+    start: Start | ExactBelief | None = None
     inverted: bool = False
 
     def __post_init__(self) -> None:
@@ -219,6 +249,8 @@ class ExactProblem(Problem[ExactBelief]):
         self._near = None if self.start is None else self.start.solver
 
     def begin(self) -> State[ExactBelief]:
+        if isinstance(self.start, ExactBelief):
+            return self._state(self.start)
         cold = self._state(self.covariance.prior_belief())
         if self.start is None:
             return cold
@@ -244,6 +276,27 @@ class ExactProblem(Problem[ExactBelief]):
             if state.distance > _SLOW * now.distance:
                 self._near = None  # the factor is too far off
             yield state
+
+    def aims(self, now: State[ExactBelief]) -> Iterator[Natural]:
+        if not self.scheme.needs_variance:
+            return
+
+        def ask(rows: Marginals, likelihood: Likelihood) -> Sites:
+            return self.scheme.sites(rows, self.scheme.ask(rows, likelihood))
+
+        near, feeds_back = now.distance <= _NEAR, self.scheme.feeds_back(self.likelihood)
+        if near and (sites := newton(ask, self.likelihood, now.belief)) is not None:
+            yield sites.w, sites.nu
+        if feeds_back:
+            sites = settle(ask, self.likelihood, now.belief)
+            yield sites.w, sites.nu
+        if near or feeds_back:
+            yield now.target  # which is uphill, if only a little
+
+    def noise(self, now: State[ExactBelief]) -> float:
+        # Errors of the mean and of log|B| grow with the largest eigenvalue of B.
+        largest = float(np.maximum(now.belief.sites.w, 0.0) @ self.covariance.diagonal)
+        return max(1.0, 4.0 * np.finfo(float).eps * largest / self.rounding) * super().noise(now)
 
     def finish(self, now: State[ExactBelief], tol: float) -> State[ExactBelief]:
         # One more step costs no more than the factorisation that is needed anyway.

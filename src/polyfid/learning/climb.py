@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -167,6 +168,7 @@ def maximise(
     heats = [Climb(s, s, -np.inf, 0, False, "not optimised", 0) for s in starts]
     if len(heats) == 1:
         climbs = [climber.climb(heats[0], max_iter)]
+        evidence.warm = climber.evidence.warm  # inference at the optimum may start from there
     else:
         pool = Parallel(n_jobs=n_jobs, prefer="processes")
         heats = pool(delayed(climber.climb)(h, min(_HEAT_ITER, max_iter)) for h in heats)
@@ -209,22 +211,25 @@ class _Climber:
             return heat
         start, count, failures = heat.theta, heat.n_evaluations, heat.inner_failures
         prices: list[float] = []
-        warm = None
+        warm, sound = None, False
 
         def cost(theta: Any) -> tuple[float, Any]:
-            nonlocal count, failures, warm
+            nonlocal count, failures, warm, sound
             count += 1
             # A trial step may go far astray, and the next one is nearer to the best point so far.
             self.evidence.warm = warm
-            try:
+            value = None
+            with suppress(NotPositiveDefinite):
                 value = self.evidence(theta)
-            except NotPositiveDefinite:
-                failures += 1
+            failures += value is None or not value.report.converged
+            # Where inference did not converge its evidence means nothing, and must not be compared
+            # with what it is where it did.
+            if value is None or (sound and not value.report.converged):
                 # More than any cost so far, but not by so much that the line search, which
                 # interpolates, would come back with a step of nothing.
                 much = max(prices) + 1.0 + abs(max(prices)) if prices else _REFUSED
                 return much, np.zeros_like(theta)
-            failures += not value.report.converged
+            sound = value.report.converged
             log_prior, slope = self.hyperprior(theta)
             prices.append(-(value.value + log_prior))
             if prices[-1] == min(prices):
@@ -264,6 +269,7 @@ class _Climber:
                 "maxls": 30,
             },
         )
+        self.evidence.warm = warm
         price = float(result.fun) * unit
         converged, message = bool(result.success and price < _REFUSED), str(result.message)
         if goal is not None and not result.success and _arrived(result.x, -price, goal):
