@@ -151,7 +151,10 @@ def single_out(on: Comparison, climbed: list[Candidate], pool: Parallel) -> list
 
     Columns are added one by one to the best structure, and the best choice is tried with others.
     """
-    grown = _grow(on, max(climbed, key=_objective)) if climbed else []
+    try:
+        grown = _grow(on, max(climbed, key=_objective)) if climbed else []
+    except NotPositiveDefinite:  # features or weights of extreme size
+        grown = []
     if not grown:
         return []
     best = max(grown, key=_objective)
@@ -236,10 +239,6 @@ def climb(
         # Parameters deviate from typical values as those of the other structure do.
         deviation = carry(start, start.optimum.theta - start.hyperprior.mean, evidence)
         starts, hopeless = [hyperprior.mean + deviation], 0.0
-        if structure.form == "soft" and structure.link == "linked":
-            # A few columns that matter may be lost among many: try shorter lengths too.
-            lengths = ["length_scale" in name for name in evidence.theta_names]
-            starts.append(starts[0] - np.where(lengths, 1.0, 0.0))
     tol = _tolerance(options, evidence, TOLERANCE)
     with suitable_threads(len(on.rows)):
         optimum = maximise(evidence, hyperprior, starts, options.max_iter, tol, None, hopeless)
@@ -250,9 +249,12 @@ def weigh_all(
     on: Comparison, climbed: list[Candidate], weighed: list[Candidate], pool: Parallel
 ) -> list[Candidate]:
     """Add to the weighed candidates the climbed ones that are within reach; best first."""
-    # Rows and labels are those of the best so far, and so, nearly, is the posterior.
-    near = weighed[0].fit if weighed else None
     hopeful = within_reach(climbed, climbed + weighed) if climbed else []
+    if not weighed:
+        hopeful.sort(key=_objective)
+        weighed = [weigh(on, hopeful.pop())]
+    # Rows and labels are those of the best so far, and so, nearly, is the posterior.
+    near = weighed[0].fit
     weighed = weighed + list(pool(delayed(weigh)(on, c, near) for c in hopeful))
     return sorted(weighed, key=lambda c: -c.log_evidence)
 
