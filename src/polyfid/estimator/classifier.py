@@ -97,8 +97,8 @@ class MultiFidelityClassifier(LatentClassifier):
         see `fit`). Needs ``inference="ep"`` or ``"variational"``.
     n_tuning : "auto", int, dict or None
         Hyper-parameters are tuned on a sample of the rows if there are more than this, small levels
-        whole; the posterior uses all rows. "auto": 3000 rows, or 20 000 with inducing points; a
-        dictionary has a number per level; None: always all.
+        whole; the posterior uses all rows. "auto": 1000 rows if the structure is learnt, else 3000,
+        or 20 000 with inducing points; a dictionary has a number per level; None: always all.
     warm_start : bool
         Go on from the last fit, whole or interrupted, if inducing points are used: hyper-parameters
         and belief begin where it ended. If it had other parameters (but for ``n_jobs``,
