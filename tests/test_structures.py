@@ -191,7 +191,7 @@ def log_priors(member):
     hyperprior = make_hyperprior(fitted.prior, fitted.likelihood, points, weak=True)
     chosen = re.search(r"(\d) columns? singled out", member.name)
     choices = math.comb(points.x.shape[1], int(chosen[1])) if chosen else 1
-    return hyperprior(fitted.theta)[0] - structures.CHOICE * np.log(choices)
+    return hyperprior(fitted.theta)[0] - np.log(choices)
 
 
 def test_refining_adds_evidence(model, monkeypatch):

@@ -46,12 +46,10 @@ FORMS = {
 }
 #: Links between levels, in words.
 LINKS = {"linked": "", "same": "one function at all levels", "apart": "levels unrelated"}
-#: A form that goes through the columns one by one is left out if there are more than this.
+#: Forms that go through the columns one by one are left out if there are more than this.
 N_COLUMNS = 200
 #: Feature maps whose points have this correlation count as one.
 ALIKE = 0.99
-#: How much a choice of k columns out of d costs: this power of 1 / C(d, k) is its prior.
-CHOICE = 0.5
 #: The kernel of a correction that is not there.
 _ABSENT = Constant(1e-6, "fixed")
 
@@ -89,8 +87,8 @@ class Structure:
         return ", ".join(filter(None, words))
 
     def log_prior(self, n_columns: int) -> float:
-        """Log prior probability, up to a constant: of many choices of columns one is no wonder."""
-        return -CHOICE * float(np.log(comb(n_columns, len(self.columns))))
+        """Log prior probability, up to a constant: all choices of so many columns are alike."""
+        return -float(np.log(comb(n_columns, len(self.columns))))
 
     def kernel(self, features: FeatureMap, n_columns: int, ard: bool = False) -> Kernel:
         """The kernel of a latent process over points of the feature map.
@@ -156,7 +154,7 @@ def candidates(rows: Rows, standardize: bool) -> dict[Structure, FeatureMap]:
     """The structures that make sense for these rows, with their feature maps."""
     forms, d = set(FORMS), rows.x.shape[1]
     if d > N_COLUMNS:
-        forms -= {"additive"}
+        forms -= {"soft", "additive"}
     if d == 1:  # there they are "isotropic" and "steps"
         forms -= {"soft", "additive"}
     if not standardize:
