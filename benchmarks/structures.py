@@ -61,7 +61,7 @@ def run(context: Context) -> list[Figure]:
     ratio = np.sum(seconds["default"]) / np.sum(seconds["plain"])
     slowest = np.max(np.divide(seconds["default"], seconds["plain"]))
     figures = [
-        at_most("structures: default, time of a plain fit", ratio, 20.0, "x"),
+        at_most("structures: default, time of a plain fit", ratio, 10.0, "x"),
         info("structures: default, time of a plain fit, worst draw", float(slowest), "x"),
         info("structures: default has the best log-loss", n_best, f"of {len(body)} columns"),
     ]

@@ -65,7 +65,7 @@ def settle(ask: Ask, likelihood: Likelihood, at: ExactBelief) -> Sites:
     shrink = np.maximum(1.0 - w * at.variance, 1e-8)
     cavity = np.stack([shrink / at.variance, (at.mean - at.variance * nu) / at.variance])
 
-    def look(rows: Indices, labels: Likelihood, mean: Array, log_sd: Array) -> _Rows:
+    def evaluate(rows: Indices, labels: Likelihood, mean: Array, log_sd: Array) -> _Rows:
         precision, linear = cavity[:, rows]
         sd, variance = np.exp(log_sd), np.exp(2.0 * log_sd)
         own = Sites(1.0 / variance - precision, mean / variance - linear)
@@ -75,7 +75,7 @@ def settle(ask: Ask, likelihood: Likelihood, at: ExactBelief) -> Sites:
         return _Rows(mean, log_sd, asked.w, asked.nu, mean_gap, sd_gap)
 
     every = np.arange(len(at.mean))
-    best = np.array(look(every, likelihood, at.mean, 0.5 * np.log(at.variance)))
+    best = np.array(evaluate(every, likelihood, at.mean, 0.5 * np.log(at.variance)))
     enough = max(_TOLERANCE * float(_Rows(*best).residual.max()), _SMALLEST)
     caution = np.ones(len(every))
     for _ in range(_STEPS):
@@ -83,7 +83,7 @@ def settle(ask: Ask, likelihood: Likelihood, at: ExactBelief) -> Sites:
         if not len(rows):
             break
         now, labels = _Rows(*best[:, rows]), likelihood.take(rows)
-        new = look(rows, labels, *_newton(now, partial(look, rows, labels), caution[rows]))
+        new = evaluate(rows, labels, *_newton(now, partial(evaluate, rows, labels), caution[rows]))
         # NaN is no success.
         lower = new.residual <= now.residual
         best[:, rows[lower]] = np.array(new)[:, lower]
@@ -92,11 +92,11 @@ def settle(ask: Ask, likelihood: Likelihood, at: ExactBelief) -> Sites:
 
 
 def _newton(
-    now: _Rows, look: Callable[[Array, Array], _Rows], caution: Array
+    now: _Rows, evaluate: Callable[[Array, Array], _Rows], caution: Array
 ) -> tuple[Array, Array]:
     """Means and log standard deviations after a step of Newton's method."""
     sd, h = np.exp(now.log_sd), _DIFFERENCE
-    right, wide = look(now.mean + h * sd, now.log_sd), look(now.mean, now.log_sd + h)
+    right, wide = evaluate(now.mean + h * sd, now.log_sd), evaluate(now.mean, now.log_sd + h)
     # Minus the derivatives of both residuals.
     a, b = (now.mean_gap - right.mean_gap) / h, (now.mean_gap - wide.mean_gap) / h
     c, d = (now.sd_gap - right.sd_gap) / h, (now.sd_gap - wide.sd_gap) / h
@@ -120,7 +120,7 @@ def newton(ask: Ask, likelihood: Likelihood, at: ExactBelief) -> Sites | None:
     n, m, S, w, b = len(at.mean), at.mean, at.joint, at.sites.w, at.alpha
     units = np.stack([1.0 / at.spread, 1.0 / np.sqrt(at.spread)])  # of w and b
 
-    def look(mean: Array, variance: Array, w: Array, nu: Array) -> Array:
+    def evaluate(mean: Array, variance: Array, w: Array, nu: Array) -> Array:
         asked = ask(Marginals(mean, variance, Sites(w, nu)), likelihood)
         return np.stack([asked.w, asked.nu - asked.w * m]) / units
 
@@ -128,7 +128,7 @@ def newton(ask: Ask, likelihood: Likelihood, at: ExactBelief) -> Sites | None:
     slopes = []
     for i, step in enumerate((h * sd, h * at.variance, h / at.variance, h / sd)):
         up, down = ([*here[:i], here[i] + s, *here[i + 1 :]] for s in (step, -step))
-        slopes.append((look(*up) - look(*down)) / (2.0 * step))
+        slopes.append((evaluate(*up) - evaluate(*down)) / (2.0 * step))
     by_mean, by_variance, by_w, by_nu = slopes
     J, each = np.empty((2, n, 2, n)), np.arange(n)
     for to in range(2):
@@ -137,7 +137,7 @@ def newton(ask: Ask, likelihood: Likelihood, at: ExactBelief) -> Sites | None:
         J[to, each, 0, each] -= (by_w[to] + by_nu[to] * m) * units[0]
         J[to, each, 1, each] -= by_nu[to] * units[1]
         J[to, each, to, each] += 1.0
-    gap = look(*here) - np.stack([w, b]) / units
+    gap = evaluate(*here) - np.stack([w, b]) / units
     if not (np.isfinite(J).all() and np.isfinite(gap).all()):
         return None
     try:
