@@ -22,8 +22,8 @@ SMALL = 800
 #: Size of the blocks into which triangular matrices are cut. Unlike scipy's triangular products,
 #: numpy's products of blocks leave the interpreter to other threads.
 _TRIANGULAR_BLOCK = 64
-#: Largest error of a variance in single precision. A probability moves by at most 0.05 of it, and
-#: the logarithm of a tiny one by at most 0.5 of it.
+#: The error of a variance, as estimated, up to which single precision is used. A probability moves
+#: by at most 0.05 of the error, and the logarithm of a tiny one by at most 0.5 of it.
 SINGLE_ERROR = 2e-4
 
 

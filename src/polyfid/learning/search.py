@@ -15,7 +15,6 @@ from scipy.special import softmax
 
 from polyfid.arrays import Array
 from polyfid.inference import SCHEMES
-from polyfid.inference.exact import ExactBelief
 from polyfid.inference.linalg import NotPositiveDefinite, suitable_threads
 from polyfid.kernels import Intercept
 from polyfid.kernels.parameters import HyperPrior
@@ -178,13 +177,18 @@ def _grow(on: Comparison, base: Candidate) -> list[Candidate]:
         structure = replace(base.structure, columns=tuple(sorted(columns)))
         return climb(on, structure, base.features, before)
 
+    def most_relevant(evidence: Evidence, theta: Array, last: Candidate) -> int:
+        belief = evidence.fixed(theta, gradient=True)[2].belief
+        loadings = last.evidence.at(last.optimum.theta)[0].loadings
+        relevance = bins.relevance(belief, points, loadings[:, 0])
+        relevance[list(last.structure.columns)] = -np.inf
+        return int(np.argmax(relevance))
+
     # The first column is the one by which a model without any would gain most.
     intercepts = (Intercept(EMPTY),) * on.options.n_levels
     empty = make_prior(replace(on.options, kernels=intercepts), d)
     evidence = Evidence(empty, likelihood, points, SCHEMES["laplace"])
-    loadings = base.evidence.at(base.optimum.theta)[0].loadings
-    relevance = bins.relevance(_belief(evidence, evidence.theta), points, loadings[:, 0])
-    last = add(base, [int(np.argmax(relevance))])
+    last = add(base, [most_relevant(evidence, evidence.theta, base)])
     if d > 2:
         # Two columns may matter together and neither alone. Many pairs gain a little by chance.
         pair = add(base, np.argsort(-_eagerness(on, base), kind="stable")[:2].tolist())
@@ -192,19 +196,12 @@ def _grow(on: Comparison, base: Candidate) -> list[Candidate]:
             last = pair
     grown = [last]
     while len(last.structure.columns) < min(N_SINGLED_OUT, d - 1):
-        theta = last.optimum.theta
-        loadings = last.evidence.at(theta)[0].loadings
-        relevance = bins.relevance(_belief(last.evidence, theta), points, loadings[:, 0])
-        relevance[list(last.structure.columns)] = -np.inf
-        last = add(last, [*last.structure.columns, int(np.argmax(relevance))])
+        column = most_relevant(last.evidence, last.optimum.theta, last)
+        last = add(last, [*last.structure.columns, column])
         grown.append(last)
         if last.objective < max(map(_objective, grown)) - PATIENCE:
             break
     return grown
-
-
-def _belief(evidence: Evidence, theta: Array) -> ExactBelief:
-    return evidence.fixed(theta, gradient=True)[2].belief
 
 
 def _eagerness(on: Comparison, base: Candidate) -> Array:

@@ -153,9 +153,7 @@ STRUCTURES = (
 def candidates(rows: Rows, standardize: bool) -> dict[Structure, FeatureMap]:
     """The structures that make sense for these rows, with their feature maps."""
     forms, d = set(FORMS), rows.x.shape[1]
-    if d > N_COLUMNS:
-        forms -= {"soft", "additive"}
-    if d == 1:  # there they are "isotropic" and "steps"
+    if d == 1 or d > N_COLUMNS:  # of one column they are "isotropic" and "steps"
         forms -= {"soft", "additive"}
     if not standardize:
         return {Structure(AsGiven, form): AsGiven() for form in FORMS if form in forms}
