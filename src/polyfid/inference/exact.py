@@ -79,8 +79,7 @@ class ExactCovariance:
             np.multiply(self.K[rows, cols], root[cols], out=B[rows, cols])
             B[rows, cols] *= root[rows, None]
         B.flat[:: len(B) + 1] += signs
-        n_negative = int((signs < 0.0).sum())
-        return Indefinite.of(B, n_negative) if n_negative else Cholesky(B)
+        return Indefinite.of(B, signs) if (signs < 0.0).any() else Cholesky(B)
 
     def condition(self, sites: Sites, start: ExactBelief, inverted: bool = False) -> ExactBelief:
         """The posterior given the sites; its mean is refined from that of ``start``."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from polyfid.arrays import Array
+from polyfid.arrays import Array, Indices
 from polyfid.rows.source import one_blas_thread
 
 #: Below this size threads of BLAS cost more than they bring, and very much more on a busy machine.
@@ -152,48 +152,80 @@ class Cholesky:
 
 @dataclass(frozen=True)
 class Indefinite:
-    """Eigenvalues and vectors of B = J + D K D with J = diag(+1 or -1), where some w < 0."""
+    """B = J + D K D with J = diag(+1 or -1), where some w < 0: a Cholesky factor with signs.
 
-    values: Array
-    vectors: Array
+    With the rows in ``order``, the first ``n_positive`` of them those of positive sites, B is
+    L diag(signs) L^T, L lower triangular.
+    """
+
+    order: Indices
+    L: Array
+    n_positive: int
 
     def __post_init__(self) -> None:
-        if self.vectors.shape != (len(self.values), len(self.values)):
-            raise ValueError(f"{len(self.values)} eigenvalues and vectors {self.vectors.shape}")
+        n = len(self.order)
+        if self.L.shape != (n, n) or not 0 <= self.n_positive <= n:
+            raise ValueError(f"{n} rows, {self.n_positive} positive, and a factor {self.L.shape}")
+        if not np.array_equal(np.sort(self.order), np.arange(n)):
+            raise ValueError(f"an order of {n} rows must have each of them once")
+        if not (np.diagonal(self.L) > 0.0).all():
+            raise ValueError("a Cholesky factor must have a positive diagonal")
 
     @classmethod
-    def of(cls, B: Array, n_negative: int) -> Indefinite:
-        """The factor of B, which must have as many negative eigenvalues as J."""
-        values, vectors = np.linalg.eigh(B, UPLO="U")
-        if int((values < 0).sum()) != n_negative or np.abs(values).min() < 1e-12:
+    def of(cls, B: Array, signs: Array) -> Indefinite:
+        """The factor of B, upper triangle valid, which must have as many eigenvalues as J below 0.
+
+        Then the block of positive sites is positive definite, and what the others leave of it,
+        its Schur complement, negative definite.
+        """
+        order, n = np.argsort(-signs, kind="stable"), int((signs > 0.0).sum())
+        full = np.triu(B) + np.triu(B, 1).T
+        full = full[np.ix_(order, order)]
+        try:
+            L = np.zeros_like(full)
+            L[:n, :n] = lower_root(full[:n, :n])
+            L[n:, :n] = blas.dtrsm(1.0, L[:n, :n], full[:n, n:], lower=1).T if n else 0.0
+            L[n:, n:] = lower_root(L[n:, :n] @ L[n:, :n].T - full[n:, n:])
+        except NotPositiveDefinite:
+            raise NotPositiveDefinite("negative sites outweigh the prior") from None
+        if np.square(np.diagonal(L)).min() < 1e-12:
             raise NotPositiveDefinite("negative sites outweigh the prior")
-        return cls(values, vectors)
+        return cls(order, L, n)
 
     @property
     def signs(self) -> Array:
-        return np.sign(self.values)
+        return np.where(np.arange(len(self.order)) < self.n_positive, 1.0, -1.0)
 
     @property
     def log_det(self) -> float:
-        return float(np.log(np.abs(self.values)).sum())
+        return 2.0 * float(np.log(np.diagonal(self.L)).sum())
 
     def solve(self, b: Array) -> Array:
-        scale = self.values if b.ndim == 1 else self.values[:, None]
-        return np.asarray(self.vectors @ ((self.vectors.T @ b) / scale))
+        half = self.half_solve(b if b.ndim == 2 else b[:, None])
+        result = np.empty_like(half)
+        result[self.order] = blas.dtrsm(1.0, self.L, self.signs[:, None] * half, lower=1, trans_a=1)
+        return result.reshape(b.shape)
 
     def half_solve(self, b: Array, overwrite: bool = False) -> Array:
-        return np.asarray((self.vectors / np.sqrt(np.abs(self.values))).T @ b)
+        return np.asarray(blas.dtrsm(1.0, self.L, b[self.order], lower=1))
 
     def quadratic(self, V: Array, overwrite: bool = False) -> Array:
         half = self.half_solve(V).T
         return np.asarray(np.einsum("ij,ij->i", half * self.signs, half))
 
     def quadratic_form(self, d: Array) -> QuadraticForm:
-        G = d[:, None] * self.vectors / np.sqrt(np.abs(self.values))
-        return QuadraticForm(G, self.signs)
+        return QuadraticForm(np.ascontiguousarray(d[:, None] * self._inverse_root.T), self.signs)
 
     def into_inverse(self) -> Inverse:
-        return Inverse(np.asarray((self.vectors / self.values) @ self.vectors.T), self.log_det)
+        H, n = self._inverse_root, self.n_positive
+        return Inverse(H[:n].T @ H[:n] - H[n:].T @ H[n:], self.log_det)
+
+    @property
+    def _inverse_root(self) -> Array:
+        """H with B^-1 = H^T diag(signs) H."""
+        H = np.empty_like(self.L)
+        H[:, self.order] = np.tril(_checked(lapack.dtrtri(self.L, lower=1)))
+        return H
 
 
 Factor = Cholesky | Indefinite
