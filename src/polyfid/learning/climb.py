@@ -157,12 +157,14 @@ def maximise(
     tol: float = 1e-5,
     n_jobs: int | None = None,
     hopeless: float = 3.0,
+    least: float = -np.inf,
 ) -> Optimum:
     """Maximise log evidence plus log hyper-prior by L-BFGS-B from several starts.
 
-    All starts climb a little; then those behind the best by more than ``hopeless`` are dropped.
+    Starts below ``least`` are dropped. All others climb a little; then those behind the best by
+    more than ``hopeless`` are dropped.
     """
-    climber = _Climber(copy.copy(evidence), hyperprior, tol)
+    climber = _Climber(copy.copy(evidence), hyperprior, tol, least)
     bounds = evidence.bounds
     starts = [np.clip(s, *bounds.T) for s in starts]
     heats = [Climb(s, s, -np.inf, 0, False, "not optimised", 0) for s in starts]
@@ -204,6 +206,7 @@ class _Climber:
     evidence: Parametrised
     hyperprior: LogPrior
     tol: float
+    least: float
 
     def climb(self, heat: Climb, max_iter: int, goal: Climb | None = None) -> Climb:
         """Continue a climb, and stop on arriving where another one ended."""
@@ -238,8 +241,8 @@ class _Climber:
 
         first: Any = cost(start)
         price, slope = first
-        if max_iter <= 0:
-            return Climb(start, start, -price, count, True, heat.message, failures)
+        if max_iter <= 0 or -price < self.least:
+            return Climb(start, start, -price, count, max_iter <= 0, heat.message, failures)
         # L-BFGS-B begins with the step -gradient, to the far end of the bounds if they are wide.
         # In these units of the cost no parameter moves by more than one.
         unit = max(1.0, float(np.abs(slope).max()))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from joblib import Parallel, delayed
-from scipy.special import softmax
+from scipy.special import logit, softmax
 
 from polyfid.arrays import Array
 from polyfid.inference import SCHEMES
@@ -27,13 +27,12 @@ from polyfid.learning.structures import (
     Structure,
     candidates,
     first_code,
-    make_prior,
     other_links,
     simpler,
     splittable,
 )
 from polyfid.model.features import FeatureMap
-from polyfid.rows import Rows
+from polyfid.rows import Points, Rows
 from polyfid.rows.source import label
 
 # Constants of the comparison, all chosen by ``python -m benchmarks structures`` and on other draws
@@ -49,8 +48,11 @@ TOLERANCE, REFINED = 1500.0, 200.0
 #: With more rows than this structures are compared on a sample, and only the leading ones, at
 #: most so many, are tuned on more.
 N_COMPARED, N_LEADERS = 600, 3
-#: Structures that are further behind than this, in nats, are neither refined nor weighed.
-REACH = 6.0
+#: Structures that are further behind than this, in nats, are neither refined nor weighed; and
+#: labels that may be flipped are not tried where they start so far behind.
+REACH, FAR = 6.0, 10.0
+#: Shares of labels that are right, for a start.
+PLAUSIBLE = 0.55, 0.95
 #: Columns that may be singled out; no more are tried where the last ones lost so many nats.
 N_SINGLED_OUT, PATIENCE = 6, 1.0
 #: What two columns that do not matter one by one must gain together, in nats.
@@ -131,12 +133,32 @@ def compare(on: Comparison, rows: Rows, pool: Parallel) -> list[Candidate]:
     )
     climbed += single_out(on, [hopeful[s] for s in splittable(maps) if s in hopeful], pool)
     weighed = weigh_all(on, climbed, [], pool)
+    leaders, links = weighed[:N_RELINKED], other_links(on.options, rows)
     relinked = pool(
         delayed(climb)(on, replace(c.structure, link=link), c.features, c)
-        for c in weighed[:N_RELINKED]
-        for link in other_links(c.evidence.prior, rows)
+        for c in leaders
+        for link in links
+        if link != "flips"
     )
+    if "flips" in links:
+        relinked += flip(on, leaders)
     return weigh_all(on, relinked, weighed, pool)
+
+
+def flip(on: Comparison, leaders: list[Candidate]) -> list[Candidate]:
+    """Structures of one function whose labels are flipped at random at the lower levels.
+
+    Laplace has no such labels, and the scheme itself takes long: the first structure starts where
+    flip rates can be expected, the others where the last one ended.
+    """
+    flipped: list[Candidate] = []
+    for leader in leaders:
+        structure = replace(leader.structure, link="flips")
+        start, least = (flipped or [leader])[-1], leader.log_evidence - FAR
+        flipped.append(climb(on, structure, leader.features, start, least))
+        if not within_reach(flipped, [leader]):
+            break
+    return flipped
 
 
 def within_reach(some: list[Candidate], others: list[Candidate]) -> list[Candidate]:
@@ -185,8 +207,7 @@ def _grow(on: Comparison, base: Candidate) -> list[Candidate]:
         return int(np.argmax(relevance))
 
     # The first column is the one by which a model without any would gain most.
-    intercepts = (Intercept(EMPTY),) * on.options.n_levels
-    empty = make_prior(replace(on.options, kernels=intercepts), d)
+    empty = base.structure.linked(Intercept(EMPTY), d, on.options)
     evidence = Evidence(empty, likelihood, points, SCHEMES["laplace"])
     last = add(base, [most_relevant(evidence, evidence.theta, base)])
     if d > 2:
@@ -221,13 +242,22 @@ def _objective(candidate: Candidate) -> float:
 
 
 def climb(
-    on: Comparison, structure: Structure, features: FeatureMap, start: Candidate | None = None
+    on: Comparison,
+    structure: Structure,
+    features: FeatureMap,
+    start: Candidate | None = None,
+    least: float = -np.inf,
 ) -> Candidate:
-    """Tune a structure by Laplace, from where another one ended if there is one."""
-    options, labelled = on.options, label(on.rows, features, on.target)
+    """Tune a structure, by Laplace if it may, from where another one ended if there is one.
+
+    A start with an objective below ``least`` is not worth the climb.
+    """
+    options, labelled = on.options, label(on.rows, features, structure.target(on.target))
     points, likelihood = labelled.points, labelled.likelihood
     prior = structure.prior(features, points.x.shape[1], options)
     evidence = Evidence(prior, likelihood, points, SCHEMES["laplace"])
+    if not likelihood.log_concave:
+        evidence = evidence.with_scheme(options.inference, ROUGH)
     hyperprior = make_hyperprior(prior, likelihood, points, weak=True)
     if start is None:
         rng = np.random.RandomState(on.seed)
@@ -236,10 +266,36 @@ def climb(
         # Parameters deviate from typical values as those of the other structure do.
         deviation = carry(start, start.optimum.theta - start.hyperprior.mean, evidence)
         starts, hopeless = [hyperprior.mean + deviation], 0.0
+        if structure.link == "flips" != start.structure.link:
+            starts = [_one_function(start, evidence, starts[0])]
     tol = _tolerance(options, evidence, TOLERANCE)
+    limits = options.max_iter, tol, None, hopeless, least - structure.log_prior(points.x.shape[1])
     with suitable_threads(len(on.rows)):
-        optimum = maximise(evidence, hyperprior, starts, options.max_iter, tol, None, hopeless)
+        optimum = maximise(evidence, hyperprior, starts, *limits)
     return Candidate(structure, features, evidence, hyperprior, optimum)
+
+
+def _one_function(start: Candidate, evidence: Evidence, theta: Array) -> Array:
+    """Theta of a structure with flips from one with a correction, that of the top level's function.
+
+    Amplitudes are those of the top level, and labels are flipped as often as they contradict it.
+    """
+    prior, theta = start.evidence.at(start.optimum.theta)[0], theta.copy()
+    values = dict(zip(start.evidence.theta_names, start.optimum.theta, strict=True))
+    processes = dict(zip(prior.process_names, np.square(prior.loadings[-1]), strict=True))
+    points = start.evidence.points
+    top = Points(points.x, np.full(len(points), prior.n_levels - 1))
+    assert start.fit is not None
+    right = start.fit.posterior.mean(top) * evidence.likelihood.y > 0.0  # type: ignore[attr-defined]
+    for i, name in enumerate(evidence.theta_names):
+        _, _, role = name.partition(".")
+        if role.endswith("constant.value"):
+            shares = [a * np.exp(values[f"{process}.{role}"]) for process, a in processes.items()]
+            theta[i] = np.log(sum(shares))
+        elif name.startswith("reliability"):
+            level = int(name.removeprefix("reliability[").removesuffix("]"))
+            theta[i] = logit(np.clip(right[points.level == level].mean(), *PLAUSIBLE))
+    return theta
 
 
 def weigh_all(
@@ -276,8 +332,8 @@ def refine(options: Options, weighed: list[Candidate], pool: Parallel) -> list[C
     With 20 columns this is worth 0.02 of ROC AUC and 0.006 of log-loss, with few columns little.
     """
     leader, *others = weighed
-    if not _can_move(leader.fit):
-        return weighed
+    if leader.structure.link == "flips" or not _can_move(leader.fit):
+        return weighed  # it was tuned under its scheme
     evidence = leader.evidence.with_scheme(options.inference, ROUGH)
     limits = min(options.max_iter, N_REFINING), _tolerance(options, evidence, REFINED)
     with suitable_threads(len(evidence.points)):
@@ -323,7 +379,8 @@ def average(weighed: list[Candidate], on: Comparison) -> Mixture:
         evidence, near = candidate.evidence, candidate.fit
         n_tuned = len(evidence.points)
         if n_tuned < len(on.rows):
-            rows, near = label(on.rows, candidate.features, on.target), None
+            target = candidate.structure.target(on.target)
+            rows, near = label(on.rows, candidate.features, target), None
             evidence = Evidence(evidence.prior, rows.likelihood, rows.points, evidence.scheme)
         fit = _infer(evidence, candidate.optimum, on.options, near)
         fit = replace(fit, tuned_on=n_tuned)
@@ -352,14 +409,15 @@ def _infer(
     tol: float | None = None,
 ) -> BinaryFit:
     """The posterior under the scheme, or under Laplace where that takes its place."""
-    if not options.may_choose or len(evidence.points) <= N_LAPLACE:
+    n, may_choose = len(evidence.points), options.may_choose and evidence.likelihood.log_concave
+    if not may_choose or n <= N_LAPLACE:
         warm = None if near is None else near.posterior.start  # type: ignore[union-attr]
         try:
             fit = infer(evidence.with_scheme(options.inference, tol, warm), optimum)
-            if fit.inference.converged or not options.may_choose:
+            if fit.inference.converged or not may_choose:
                 return fit
         except NotPositiveDefinite:
-            if not options.may_choose:
+            if not may_choose:
                 raise
     return infer(evidence.with_scheme("laplace"), optimum)
 

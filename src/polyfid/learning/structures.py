@@ -23,7 +23,7 @@ from polyfid.kernels import (
     Laplacian,
     Linear,
 )
-from polyfid.learning.plan import Options
+from polyfid.learning.plan import Options, Target
 from polyfid.model.features import (
     AsGiven,
     Coded,
@@ -45,7 +45,12 @@ FORMS = {
     "additive": "steps by column",
 }
 #: Links between levels, in words.
-LINKS = {"linked": "", "same": "one function at all levels", "apart": "levels unrelated"}
+LINKS = {
+    "linked": "",
+    "flips": "one function, cheaper labels flipped at random",
+    "same": "one function at all levels",
+    "apart": "levels unrelated",
+}
 #: Forms that go through the columns one by one are left out if there are more than this.
 N_COLUMNS = 200
 #: Feature maps whose points have this correlation count as one.
@@ -125,14 +130,25 @@ class Structure:
     ) -> Prior:
         """The prior with typical hyper-parameters; ``ard`` as for `kernel`."""
         kernel = self.kernel(features, n_columns, ard).for_features(n_columns)
-        general = make_prior(replace(options, kernels=(kernel,) * options.n_levels), n_columns)
+        return self.linked(kernel, n_columns, options)
+
+    def linked(self, kernel: Kernel, n_columns: int, options: Options) -> Prior:
+        """The prior in which a kernel is that of each latent process which the link leaves."""
+        n = options.n_levels
+        general = make_prior(replace(options, kernels=(kernel,) * n), n_columns)
         if self.link == "linked" or not isinstance(general, Autoregressive):
             return general
         if self.link == "apart":
-            return replace(general, rho=(0.0,) * (options.n_levels - 1), rho_bounds="fixed")
+            return replace(general, rho=(0.0,) * (n - 1), rho_bounds="fixed")
+        kernels = (kernel,) + (_ABSENT,) * (n - 1)
+        if self.link == "flips":
+            return replace(general, kernels=kernels, rho=(1.0,) * (n - 1), rho_bounds="fixed")
         # One function, of which noisy labels show less: rho is the ratio of the amplitudes.
-        kernels = (kernel,) + (_ABSENT,) * (options.n_levels - 1)
         return replace(general, kernels=kernels, rho_prior=(2.0, 1.5))
+
+    def target(self, target: Target) -> Target:
+        """What labels mean if the link is such that they may be flipped."""
+        return replace(target, label_noise="fidelity") if self.link == "flips" else target
 
 
 #: The first one is tuned from several starts, the others from where it or a simpler one ended.
@@ -202,11 +218,18 @@ def splittable(structures: Iterable[Structure]) -> list[Structure]:
     return [s for s in structures if s.features in by_column and s.form in ("isotropic", "steps")]
 
 
-def other_links(prior: Prior, rows: Rows) -> Sequence[str]:
+def other_links(options: Options, rows: Rows) -> list[str]:
     """The links that may take the place of the general one, if there is one to speak of."""
-    if not isinstance(prior, Autoregressive) or isinstance(prior.rho_bounds, str):
-        return ()
+    bounds = options.rho_bounds
+    if options.coupling != "autoregressive" or isinstance(bounds, str):
+        return []
     if len(np.unique(rows.level)) < 2:
-        return ()
-    low, high = prior.rho_bounds
-    return ["same", "apart"] if low <= 0.0 <= high else ["same"]
+        return []
+    low, high = bounds
+    links = ["same"]
+    if low <= 0.0 <= high:
+        links.append("apart")
+    # Laplace has no labels that may be flipped, and EP no fractions of them.
+    if options.inference != "laplace" and low <= 1.0 <= high and (rows.weight >= 1.0).all():
+        links.append("flips")
+    return links

@@ -195,15 +195,17 @@ class NoisyLogit(Likelihood):
                 'use inference="variational"'
             )
         a, b = self.rates
-        up, down = tilted_sigmoid(mean, variance), tilted_sigmoid(-mean, variance)
+        up = mean > 0.0
+        # The less probable class has its digits; the other one's probability is 1 - z.
+        less, more = np.where(up, b, a), np.where(up, a, b)
+        small = tilted_sigmoid(-np.abs(mean), variance)
         with np.errstate(divide="ignore"):
-            log_up, log_down = np.log(a) + up.log_z, np.log(b) + down.log_z
-        log_z = np.logaddexp(log_up, log_down)
-        # Z' and Z'' relative to Z; sigmoid(-f) has the opposite slope.
-        share_up, share_down = np.exp(log_up - log_z), np.exp(log_down - log_z)
-        first = share_up * up.first - share_down * down.first
-        second = share_up * (up.second + up.first**2) + share_down * (down.second + down.first**2)
-        return Tilted(log_z, first, second - first**2)
+            log_z = np.logaddexp(
+                np.log(less) + small.log_z, np.log(more) + np.log1p(-np.exp(small.log_z))
+            )
+        share = (less - more) * np.exp(small.log_z - log_z)
+        first = np.where(up, -1.0, 1.0) * share * small.first
+        return Tilted(log_z, first, share * (small.second + small.first**2) - first**2)
 
     @property
     def parameters(self) -> Parameters:
