@@ -142,7 +142,8 @@ def test_cheap_labels_of_something_else_are_unrelated(noise):
     other = rng.uniform(size=110) < 0.5 if noise else np.sin(2.5 * X[:, 1]) > 0.0
     y = np.where(fidelity == 0, other, np.sin(2.5 * X[:, 0]) > 0.0)
     model = fit(X, y, fidelity)
-    assert share(model, APART) > max(0.35 if noise else 0.5, 4.0 * share(model, SAME))
+    # Co-kriging either way may say so too, with rho of nearly zero, and flips of half the labels.
+    assert share(model, APART) > max(0.2 if noise else 0.35, 4.0 * share(model, SAME))
     assert {s.rho for s in model.structures_ if APART in s.name} == {(0.0,)}
     # They do the trusted labels no harm.
     new = np.random.default_rng(9).uniform(-2.0, 2.0, (300, 2))

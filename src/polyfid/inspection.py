@@ -21,7 +21,6 @@ from polyfid.inference.linalg import NotPositiveDefinite
 from polyfid.inference.posterior import prior_pair
 from polyfid.learning.climb import make_hyperprior
 from polyfid.learning.mixture import BinaryFit, Member
-from polyfid.model.prior import Prior
 from polyfid.rows import Points
 
 #: Elements of the largest temporary array.
@@ -104,7 +103,7 @@ def level_links(model: MultiFidelityClassifier) -> list[list[Link]]:
     for mixture in model._mixtures:
         weights, rng = mixture.weights, np.random.RandomState(0)
         fits = [member.fit for member in mixture.members]
-        tuned = np.stack([_slopes(fit.prior, _sample(fit.posterior.points.x)) for fit in fits])
+        tuned = np.stack([fit.prior.slopes(_sample(fit.posterior.points.x)) for fit in fits])
         draws = np.concatenate([_draw_slopes(fit, model.prior == "weak", rng) for fit in fits])
         links = []
         for t in range(len(levels) - 1):
@@ -125,25 +124,16 @@ def _sample(x: Array) -> Array:
     return np.ascontiguousarray(x)
 
 
-def _slopes(prior: Prior, x: Array) -> Array:
-    """Slope (rho) and prior correlation of neighbouring levels, (n_levels - 1, 2)."""
-    variances = np.array([float(np.mean(k.diagonal(x))) for k in prior.kernels])
-    joint = (prior.loadings * variances) @ prior.loadings.T
-    own = np.maximum(np.diagonal(joint), np.finfo(float).tiny)
-    shared = np.diagonal(joint, 1)
-    return np.stack([shared / own[:-1], shared / np.sqrt(own[:-1] * own[1:])], axis=1)
-
-
 def _draw_slopes(fit: BinaryFit, weak_prior: bool, rng: np.random.RandomState) -> Array:
     """Slopes under hyper-parameters drawn from their Laplace posterior, (draws, steps, 2)."""
     x = _sample(fit.posterior.points.x)
     root = _theta_root(fit, weak_prior)
     if root is None:
-        return np.repeat(_slopes(fit.prior, x)[None], _THETA_DRAWS, axis=0)
+        return np.repeat(fit.prior.slopes(x)[None], _THETA_DRAWS, axis=0)
     noise = rng.standard_normal((_THETA_DRAWS, len(root)))
     low, high = fit.prior.bounds.T
     thetas = np.clip((fit.theta + noise @ root.T)[:, : len(low)], low, high)
-    return np.stack([_slopes(fit.prior.with_theta(theta), x) for theta in thetas])
+    return np.stack([fit.prior.with_theta(theta).slopes(x) for theta in thetas])
 
 
 def _theta_root(fit: BinaryFit, weak_prior: bool) -> Array | None:

@@ -16,7 +16,7 @@ from polyfid.arrays import Array, Indices, settled
 from polyfid.estimator.constraints import read_numbers, read_whole
 from polyfid.estimator.inputs import FidelityColumn, FitInfo, as_table, read_features, read_levels
 from polyfid.estimator.levels import encode_levels
-from polyfid.estimator.summary import FitReport, FittedModel, LearntStructure
+from polyfid.estimator.summary import FitReport, FittedModel, LearntStructure, rho_of
 from polyfid.learning.fit import fit_exact, fit_sparse
 from polyfid.learning.mixture import BinaryFit, Mixture, Prediction, coupled
 from polyfid.learning.plan import N_TUNING_SPARSE, Options, Plan, make_plan
@@ -141,7 +141,7 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
         if info.feature_names is not None:
             self.feature_names_in_ = info.feature_names
         self.classes_, self.levels_, self.annotators_ = info.classes, info.levels, info.annotators
-        self.rho_ = self._by_class([np.array(getattr(f.prior, "rho", ()), float) for f in fits])
+        self.rho_ = self._by_class([rho_of(fit) for fit in fits])
         self.kernels_ = self._by_class([list(f.prior.kernels) for f in fits])
         self.theta_ = self._by_class([f.theta for f in fits])
         names = [f.theta_names for f in fits]

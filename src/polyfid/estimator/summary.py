@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from polyfid.arrays import Array
 from polyfid.estimator.constraints import read_options
 from polyfid.estimator.inputs import FitInfo
 from polyfid.inference import SCHEMES
@@ -18,7 +19,7 @@ from polyfid.learning.fit import GIVEN
 from polyfid.learning.mixture import BinaryFit, Member, Mixture
 from polyfid.learning.plan import Options
 from polyfid.model.likelihoods import NoisyLogit
-from polyfid.model.prior import Prior
+from polyfid.model.prior import Autoregressive, Deviating, Prior
 from polyfid.rows.survey import Levels
 
 _INFERENCE = {"laplace": "Laplace", "ep": "expectation propagation", "variational": "variational"}
@@ -68,7 +69,7 @@ class LearntStructure:
         for m in mixture.members:
             prior = m.fit.prior
             evidence = m.log_evidence, m.fit.log_evidence
-            rho = tuple(getattr(prior, "rho", ()))
+            rho = tuple(rho_of(m.fit).tolist())
             structures.append(cls(m.name, m.weight, *evidence, rho, prior.kernels))
         return structures
 
@@ -151,18 +152,12 @@ def _describe(
 ) -> list[tuple[str, str]]:
     lines = []
     prior = fit.prior
-    rho = getattr(prior, "rho", None)
-    if rho is None:
+    if not isinstance(prior, Autoregressive | Deviating):
         rows = (", ".join(f"{a:+.2f}" for a in row) for row in prior.loadings)
         mixed = [f"{name}: {row}" for name, row in zip(levels, rows, strict=True)]
         lines.append(("loadings", "\n".join(mixed)))
-    elif len(rho):
-        steps = [
-            f"{levels[t + 1]} = {r:+.3f} × {levels[t]} + correction; correlation of the two "
-            f"{_correlation(fit, t):+.2f}"
-            for t, r in enumerate(rho)
-        ]
-        lines.append(("rho", "\n".join(steps)))
+    elif len(levels) > 1:
+        lines.append(("rho", "\n".join(_links(fit, levels))))
     kernels = [kernel.describe(feature_names) for kernel in prior.kernels]
     if len(levels) == len(kernels) == 1:
         lines.append(("kernel", kernels[0]))
@@ -184,19 +179,31 @@ def _describe(
 
 def _processes(prior: Prior, levels: Levels) -> list[str]:
     """Names of the latent processes and what they stand for."""
-    if not hasattr(prior, "rho"):
+    if isinstance(prior, Autoregressive):
+        roles = [levels[0], *(f"correction of {name}" for name in levels[1:])]
+    elif isinstance(prior, Deviating):
+        roles = ["all levels", *(f"deviation of {name}" for name in levels[:-1])]
+    else:
         return list(prior.process_names)
-    roles = [levels[0], *(f"correction of {name}" for name in levels[1:])]
     return [f"{name} ({role})" for name, role in zip(prior.process_names, roles, strict=True)]
 
 
-def _correlation(fit: BinaryFit, t: int) -> float:
-    """Prior correlation of f_t and f_{t+1} at a typical training point."""
-    prior, x = fit.prior, fit.posterior.points.x
-    variances = np.array([k.diagonal(x).mean() for k in prior.kernels])
-    below, above = prior.loadings[t], prior.loadings[t + 1]
-    joint = (below * above) @ variances
-    return float(joint / np.sqrt(((below**2) @ variances) * ((above**2) @ variances)))
+def rho_of(fit: BinaryFit) -> Array:
+    """Rho of each step from a level to the next, (n_levels - 1,); empty if levels have no order."""
+    if isinstance(fit.prior, Deviating):
+        return fit.prior.slopes(fit.posterior.points.x)[:, 0]
+    return np.array(getattr(fit.prior, "rho", ()), dtype=float)
+
+
+def _links(fit: BinaryFit, levels: Levels) -> list[str]:
+    """What ties neighbouring levels, in words."""
+    rho, without = getattr(fit.prior, "rho", ()), isinstance(fit.prior, Deviating)
+    rest = "without its deviations" if without else "+ correction"
+    correlations = fit.prior.slopes(fit.posterior.points.x)[:, 1]
+    return [
+        f"{levels[t + 1]} = {rho[t]:+.3f} × {levels[t]} {rest}; correlation of the two {c:+.2f}"
+        for t, c in enumerate(correlations)
+    ]
 
 
 def _noise(likelihood: NoisyLogit, levels: Levels) -> str:

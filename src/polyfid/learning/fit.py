@@ -224,6 +224,8 @@ def _start(
         options = replace(options, inference="laplace", may_choose=False)
     if options.learns_structure:
         few = sample.sample(N_STRUCTURE, rng)
+        # Inducing points are counted for processes that lower levels share with higher ones.
+        options = replace(options, links=("same", "apart"))
         with suitable_threads(len(few)):
             best = learn(options, few, few, target, rng).best
         # The same kind of map, learnt from more rows.

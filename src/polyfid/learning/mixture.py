@@ -90,7 +90,8 @@ class Member:
     """A fitted model, its features, and its weight in an average.
 
     ``log_evidence`` includes the log priors of hyper-parameters and structure; NaN if nothing was
-    compared.
+    compared. ``flips`` has a probability per level that a label of it is flipped, if that is what
+    the structure says of lower levels.
     """
 
     name: str
@@ -98,6 +99,7 @@ class Member:
     fit: BinaryFit
     weight: float = 1.0
     log_evidence: float = np.nan
+    flips: tuple[float, ...] = ()
 
 
 class Prediction(NamedTuple):
@@ -134,6 +136,10 @@ class Mixture:
         means, variances = self._moments(x, level)
         weights = self.weights[:, None]
         smaller, slope = expected_sigmoid_and_slope(-np.abs(means), variances)
+        if any(m.flips for m in self.members):
+            flips = self._flips(level)
+            smaller = flips + (1.0 - 2.0 * flips) * smaller
+            slope = flips * (1.0 - flips) + np.square(1.0 - 2.0 * flips) * slope
         small = weights * smaller
         large = weights - small
         up = np.where(means > 0.0, large, small).sum(axis=0)
@@ -153,9 +159,20 @@ class Mixture:
         below, above = (tilted_sigmoid(s * means.ravel(), v)[:2] for s in (-1.0, 1.0))
         # The slope, dZ / dmean, is that of either side; it has its digits where Z is the smaller.
         log_z, first = np.where(means.ravel() < 0.0, above, below)
-        parts = below[0], above[0], log_z + np.log(first)
+        parts = [p.reshape(shape) for p in (below[0], above[0], log_z + np.log(first))]
         weights = self.weights[:, None]
-        down, up, slope = (logsumexp(p.reshape(shape), axis=0, b=weights) for p in parts)
+        if any(m.flips for m in self.members):
+            flips = self._flips(level)
+            with np.errstate(divide="ignore"):
+                yes, no = np.log(flips), np.log1p(-flips)
+                both = 2.0 * np.log1p(-2.0 * flips)
+            down, up, slope = parts
+            parts = [
+                np.logaddexp(no + down, yes + up),
+                np.logaddexp(no + up, yes + down),
+                np.logaddexp(yes + no, both + slope),
+            ]
+        down, up, slope = (logsumexp(p, axis=0, b=weights) for p in parts)
         return np.asarray(down), np.asarray(up), np.clip(-np.expm1(slope - down - up), 0.0, 1.0)
 
     def positive(self, x: Array, level: Indices) -> NDArray[np.bool_]:
@@ -193,6 +210,11 @@ class Mixture:
             points = self._points(member, x, level)
             samples[:, columns] = member.fit.posterior.sample(points, len(columns), rng)
         return samples
+
+    def _flips(self, level: Indices) -> Array:
+        """Probabilities that labels of these levels are flipped, (n_members, n)."""
+        none = np.zeros(len(level))
+        return np.stack([np.array(m.flips)[level] if m.flips else none for m in self.members])
 
     def _mixed(self, means: Array, variances: Array) -> tuple[Array, Array]:
         mean = self.weights @ means

@@ -40,8 +40,9 @@ _SPEED = 3e10
 class Options:
     """The estimator's parameters, checked, for so many levels and classes; see its docstring.
 
-    ``kernels`` is None to learn the structure; ``may_choose`` says that the scheme was left open;
-    ``n_tuning`` may be per level. Fields without repr do not count for `is_like`.
+    ``kernels`` is None to learn the structure, and ``links`` are ties of the levels to be tried
+    besides co-kriging; ``may_choose`` says that the scheme was left open; ``n_tuning`` may be per
+    level. Fields without repr do not count for `is_like`.
     """
 
     n_levels: int
@@ -57,6 +58,7 @@ class Options:
     standardize: bool = True
     refine_inducing: bool = True
     label_noise: str | tuple[float, ...] | None = None
+    links: tuple[str, ...] = ("deviating", "same", "apart", "flips")
     n_inducing: Literal["auto"] | int | tuple[int, ...] | None = "auto"
     n_tuning: Literal["auto"] | int | tuple[int | None, ...] | None = field(
         default="auto", repr=False

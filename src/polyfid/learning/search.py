@@ -32,6 +32,7 @@ from polyfid.learning.structures import (
     splittable,
 )
 from polyfid.model.features import FeatureMap
+from polyfid.model.likelihoods import NoisyLogit
 from polyfid.rows import Points, Rows
 from polyfid.rows.source import label
 
@@ -158,6 +159,9 @@ def flip(on: Comparison, leaders: list[Candidate]) -> list[Candidate]:
         flipped.append(climb(on, structure, leader.features, start, least))
         if not within_reach(flipped, [leader]):
             break
+    best = max(flipped, key=_objective)
+    if best.structure.columns and best.objective > leaders[0].log_evidence:
+        flipped += _grow_further(on, best)  # it sees more clearly which columns matter
     return flipped
 
 
@@ -189,40 +193,50 @@ def single_out(on: Comparison, climbed: list[Candidate], pool: Parallel) -> list
 
 def _grow(on: Comparison, base: Candidate) -> list[Candidate]:
     """A structure with ever more columns singled out, as long as that does not lose."""
-    points, likelihood = base.evidence.points, base.evidence.likelihood
-    d = points.x.shape[1]
+    d = base.evidence.points.x.shape[1]
     if d < 2:
         return []
-    bins = Bins.of(points.x, range(first_code(base.features, d), d))
-
-    def add(before: Candidate, columns: Iterable[int]) -> Candidate:
-        structure = replace(base.structure, columns=tuple(sorted(columns)))
-        return climb(on, structure, base.features, before)
-
-    def most_relevant(evidence: Evidence, theta: Array, last: Candidate) -> int:
-        belief = evidence.fixed(theta, gradient=True)[2].belief
-        loadings = last.evidence.at(last.optimum.theta)[0].loadings
-        relevance = bins.relevance(belief, points, loadings[:, 0])
-        relevance[list(last.structure.columns)] = -np.inf
-        return int(np.argmax(relevance))
-
     # The first column is the one by which a model without any would gain most.
     empty = base.structure.linked(Intercept(EMPTY), d, on.options)
-    evidence = Evidence(empty, likelihood, points, SCHEMES["laplace"])
-    last = add(base, [most_relevant(evidence, evidence.theta, base)])
+    evidence = replace(base.evidence, prior=empty)
+    last = _with_columns(on, base, [_most_relevant(evidence, evidence.theta, base)])
     if d > 2:
         # Two columns may matter together and neither alone. Many pairs gain a little by chance.
-        pair = add(base, np.argsort(-_eagerness(on, base), kind="stable")[:2].tolist())
+        pair = _with_columns(
+            on, base, np.argsort(-_eagerness(on, base), kind="stable")[:2].tolist()
+        )
         if pair.objective > max(base.objective, last.objective) + SURPRISE:
             last = pair
-    grown = [last]
-    while len(last.structure.columns) < min(N_SINGLED_OUT, d - 1):
-        column = most_relevant(last.evidence, last.optimum.theta, last)
-        last = add(last, [*last.structure.columns, column])
+    return [last, *_grow_further(on, last)]
+
+
+def _grow_further(on: Comparison, last: Candidate) -> list[Candidate]:
+    """Structures with further columns, until one of them loses clearly."""
+    best, grown = last.objective, []
+    while len(last.structure.columns) < min(N_SINGLED_OUT, last.evidence.points.x.shape[1] - 1):
+        column = _most_relevant(last.evidence, last.optimum.theta, last)
+        last = _with_columns(on, last, [*last.structure.columns, column])
         grown.append(last)
-        if last.objective < max(map(_objective, grown)) - PATIENCE:
+        best = max(best, last.objective)
+        if last.objective < best - PATIENCE:
             break
     return grown
+
+
+def _with_columns(on: Comparison, before: Candidate, columns: Iterable[int]) -> Candidate:
+    structure = replace(before.structure, columns=tuple(sorted(columns)))
+    return climb(on, structure, before.features, before)
+
+
+def _most_relevant(evidence: Evidence, theta: Array, last: Candidate) -> int:
+    """The column by which a model of the rows would gain most, among those not singled out."""
+    points, d = evidence.points, evidence.points.x.shape[1]
+    bins = Bins.of(points.x, range(first_code(last.features, d), d))
+    belief = evidence.fixed(theta, gradient=True)[2].belief
+    loadings = last.evidence.at(last.optimum.theta)[0].loadings
+    relevance = bins.relevance(belief, points, loadings[:, 0])
+    relevance[list(last.structure.columns)] = -np.inf
+    return int(np.argmax(relevance))
 
 
 def _eagerness(on: Comparison, base: Candidate) -> Array:
@@ -267,7 +281,7 @@ def climb(
         deviation = carry(start, start.optimum.theta - start.hyperprior.mean, evidence)
         starts, hopeless = [hyperprior.mean + deviation], 0.0
         if structure.link == "flips" != start.structure.link:
-            starts = [_one_function(start, evidence, starts[0])]
+            starts = [_as_flipped(start, evidence, starts[0])]
     tol = _tolerance(options, evidence, TOLERANCE)
     limits = options.max_iter, tol, None, hopeless, least - structure.log_prior(points.x.shape[1])
     with suitable_threads(len(on.rows)):
@@ -275,26 +289,25 @@ def climb(
     return Candidate(structure, features, evidence, hyperprior, optimum)
 
 
-def _one_function(start: Candidate, evidence: Evidence, theta: Array) -> Array:
-    """Theta of a structure with flips from one with a correction, that of the top level's function.
+def _as_flipped(start: Candidate, evidence: Evidence, theta: Array) -> Array:
+    """Theta of a structure with flips from one with corrections, by its top level.
 
     Amplitudes are those of the top level, and labels are flipped as often as they contradict it.
     """
     prior, theta = start.evidence.at(start.optimum.theta)[0], theta.copy()
     values = dict(zip(start.evidence.theta_names, start.optimum.theta, strict=True))
-    processes = dict(zip(prior.process_names, np.square(prior.loadings[-1]), strict=True))
+    shares = dict(zip(prior.process_names, np.square(prior.loadings[-1]), strict=True))
     points = start.evidence.points
-    top = Points(points.x, np.full(len(points), prior.n_levels - 1))
     assert start.fit is not None
+    top = Points(points.x, np.full(len(points), prior.n_levels - 1))
     right = start.fit.posterior.mean(top) * evidence.likelihood.y > 0.0  # type: ignore[attr-defined]
     for i, name in enumerate(evidence.theta_names):
-        _, _, role = name.partition(".")
+        process, _, role = name.partition(".")
         if role.endswith("constant.value"):
-            shares = [a * np.exp(values[f"{process}.{role}"]) for process, a in processes.items()]
-            theta[i] = np.log(sum(shares))
-        elif name.startswith("reliability"):
-            level = int(name.removeprefix("reliability[").removesuffix("]"))
-            theta[i] = logit(np.clip(right[points.level == level].mean(), *PLAUSIBLE))
+            theta[i] = np.log(sum(a * np.exp(values[f"{p}.{role}"]) for p, a in shares.items()))
+        elif process.startswith("reliability"):
+            of_level = points.level == int(name.removeprefix("reliability[").removesuffix("]"))
+            theta[i] = logit(np.clip(right[of_level].mean(), *PLAUSIBLE))
     return theta
 
 
@@ -384,8 +397,11 @@ def average(weighed: list[Candidate], on: Comparison) -> Mixture:
             evidence = Evidence(evidence.prior, rows.likelihood, rows.points, evidence.scheme)
         fit = _infer(evidence, candidate.optimum, on.options, near)
         fit = replace(fit, tuned_on=n_tuned)
-        name = str(candidate.structure)
-        members.append(Member(name, candidate.features, fit, share, candidate.log_evidence))
+        name, flips = str(candidate.structure), ()
+        if isinstance(fit.likelihood, NoisyLogit):
+            flips = tuple((1.0 - fit.likelihood.sensitivity).tolist())
+        member = Member(name, candidate.features, fit, share, candidate.log_evidence, flips)
+        members.append(member)
     return Mixture(tuple(members))
 
 
@@ -430,24 +446,26 @@ def carry(start: Candidate, change: Array, evidence: Evidence) -> Array:
     """A change of one structure's parameters as one of another's, by name or else by role."""
     by_role: dict[str, list[float]] = {}
     for name, value in zip(start.evidence.theta_names, change, strict=True):
-        for role in _roles(name):
+        for role in _roles(name, start.evidence):
             by_role.setdefault(role, []).append(value)
     carried = np.zeros(len(evidence.theta))
     for i, name in enumerate(evidence.theta_names):
-        alike = [by_role[role] for role in _roles(name) if role in by_role]
+        alike = [by_role[role] for role in _roles(name, evidence) if role in by_role]
         if alike and "linear." not in name:
             carried[i] = np.mean(alike[0])
     return carried
 
 
-def _roles(name: str) -> list[str]:
-    """What a parameter is, ever less exactly, from its name on.
+def _roles(name: str, evidence: Evidence) -> list[str]:
+    """What a parameter is, ever less exactly, from its name on; processes have their number.
 
-    Of f[0].left.rbf.length_scale[3] also f[0].left.length_scale and f[0].length_scale.
+    Of f[0].left.rbf.length_scale[3] also 0.left.length_scale and 0.length_scale.
     """
     process, *path = name.split(".")
     if not path:
         return [name]
-    *terms, _, last = path
-    last = last.partition("[")[0]
-    return [name, ".".join([process, *terms, last]), f"{process}.{last}"]
+    number = str(evidence.prior.process_names.index(process))
+    *terms, kernel, last = path
+    short = last.partition("[")[0]
+    exact, by_term = [number, *terms, kernel, last], [number, *terms, short]
+    return [".".join(exact), ".".join(by_term), f"{number}.{short}"]

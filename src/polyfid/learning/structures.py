@@ -33,7 +33,7 @@ from polyfid.model.features import (
     Standardised,
     UnitRows,
 )
-from polyfid.model.prior import Autoregressive, Coregional, Prior
+from polyfid.model.prior import Autoregressive, Coregional, Deviating, Prior
 from polyfid.rows import Rows
 
 #: Forms of a kernel, in words.
@@ -47,6 +47,7 @@ FORMS = {
 #: Links between levels, in words.
 LINKS = {
     "linked": "",
+    "deviating": "one function, cheaper levels with deviations",
     "flips": "one function, cheaper labels flipped at random",
     "same": "one function at all levels",
     "apart": "levels unrelated",
@@ -140,6 +141,8 @@ class Structure:
             return general
         if self.link == "apart":
             return replace(general, rho=(0.0,) * (n - 1), rho_bounds="fixed")
+        if self.link == "deviating":
+            return Deviating(general.kernels, general.rho, general.rho_bounds)
         kernels = (kernel,) + (_ABSENT,) * (n - 1)
         if self.link == "flips":
             return replace(general, kernels=kernels, rho=(1.0,) * (n - 1), rho_bounds="fixed")
@@ -226,10 +229,10 @@ def other_links(options: Options, rows: Rows) -> list[str]:
     if len(np.unique(rows.level)) < 2:
         return []
     low, high = bounds
-    links = ["same"]
-    if low <= 0.0 <= high:
-        links.append("apart")
+    excluded = set()
+    if not low <= 0.0 <= high:
+        excluded.add("apart")
     # Laplace has no labels that may be flipped, and EP no fractions of them.
-    if options.inference != "laplace" and low <= 1.0 <= high and (rows.weight >= 1.0).all():
-        links.append("flips")
-    return links
+    if options.inference == "laplace" or not low <= 1.0 <= high or (rows.weight < 1.0).any():
+        excluded.add("flips")
+    return [link for link in options.links if link not in excluded]

@@ -113,6 +113,17 @@ class Prior(Tunable):
         mixed = self.with_mixing(mixing) if len(mixing) else self
         return replace(mixed, kernels=tuple(kernels))  # type: ignore[type-var]
 
+    def slopes(self, x: Array) -> Array:
+        """Of neighbouring levels, at typical points: rho and correlation, (n_levels - 1, 2).
+
+        Rho is the slope of the upper latent function by the lower one, before any label.
+        """
+        variances = np.array([float(np.mean(k.diagonal(x))) for k in self.kernels])
+        joint = (self.loadings * variances) @ self.loadings.T
+        own = np.maximum(np.diagonal(joint), np.finfo(float).tiny)
+        shared = np.diagonal(joint, 1)
+        return np.stack([shared / own[:-1], shared / np.sqrt(own[:-1] * own[1:])], axis=1)
+
     def covariance(self, tiling: Sequence[Tile]) -> Array:
         """K of the tiled points, upper triangle valid, (n, n)."""
         K = _square(tiling)
@@ -293,6 +304,65 @@ class Autoregressive(Prior):
     @property
     def process_names(self) -> tuple[str, ...]:
         return ("f[0]", *(f"delta[{t}]" for t in range(1, len(self.kernels))))
+
+
+@dataclass(frozen=True)
+class Deviating(Prior):
+    """One function that lower levels show with deviations of their own, and the top without.
+
+    f_t = c_t g_0 + g_{t+1} below the top and f_t = c_t g_0 at the top, with c_0 = 1 and
+    c_t = rho_t c_{t-1}. Unlike in co-kriging no level inherits what is wrong with another. One
+    kernel per level, that of g_0 first, then those of the deviations from the lowest level on.
+    """
+
+    kernels: tuple[Kernel, ...]
+    rho: tuple[float, ...] = ()
+    rho_bounds: tuple[float, float] | str = (-10.0, 10.0)
+    # Noisy labels show less of the function: rho is a ratio of amplitudes.
+    rho_prior: tuple[float, float] = (2.0, 1.5)
+
+    @property
+    def _shared(self) -> Array:
+        return np.cumprod(np.array([1.0, *self.rho]))
+
+    @property
+    def loadings(self) -> Array:
+        return np.column_stack([self._shared, np.eye(len(self.kernels))[:, :-1]])
+
+    @property
+    def support(self) -> NDArray[np.bool_]:
+        support = np.eye(len(self.kernels), k=1, dtype=bool)
+        support[:, 0] = True
+        return support
+
+    @property
+    def mixing(self) -> Parameters:
+        names = (f"rho[{t}]" for t in range(1, len(self.kernels)))
+        return Parameters.of(names, np.array(self.rho, dtype=float), self.rho_bounds)
+
+    def with_mixing(self, theta: Array) -> Self:
+        return replace(self, rho=tuple(theta.tolist()))
+
+    def mixing_prior(self) -> HyperPrior:
+        return HyperPrior.independent(*([v] * len(self.mixing.values) for v in self.rho_prior))
+
+    @property
+    def mirrors(self) -> range:
+        return range(len(self.mixing.values))
+
+    def pull_loadings(self, A_bar: Array) -> Array:
+        if self.rho_bounds == "fixed":
+            return np.empty(0)
+        c, c_bar = self._shared, A_bar[:, 0].copy()
+        rho_bar = np.zeros(len(self.rho))
+        for t in range(len(self.rho), 0, -1):
+            rho_bar[t - 1] = c_bar[t] * c[t - 1]
+            c_bar[t - 1] += c_bar[t] * self.rho[t - 1]
+        return rho_bar
+
+    @property
+    def process_names(self) -> tuple[str, ...]:
+        return ("f", *(f"deviation[{t}]" for t in range(len(self.kernels) - 1)))
 
 
 @dataclass(frozen=True)

@@ -174,7 +174,7 @@ _MODULES = {
     "polyfid.kernels.sklearn": "SklearnKernel",
     "polyfid.model.features": "AsGiven Coded Ranked SharedUnit Standardised UnitRows",
     "polyfid.model.likelihoods": "Logit NoisyLogit",
-    "polyfid.model.prior": "Autoregressive Coregional",
+    "polyfid.model.prior": "Autoregressive Coregional Deviating",
     "polyfid.rows.rows": "Points",
     "polyfid.inference.exact": "Sites",
     "polyfid.inference.inducing": "Inducing SparseBelief",
