@@ -24,7 +24,7 @@ from polyfid.kernels import (
 )
 from polyfid.kernels.sklearn import SklearnKernel
 from polyfid.model.likelihoods import Logit, NoisyLogit
-from polyfid.model.prior import Autoregressive, Coregional
+from polyfid.model.prior import Autoregressive, Coregional, Deviating
 from polyfid.rows import Points
 from polyfid.rows.source import LabelledPoints
 
@@ -112,11 +112,17 @@ def coregional(kernel):
     return Coregional(kernels, [[1.0, 0.2], [0.5, -0.7], [-0.9, 0.6]])
 
 
+def deviating(kernel):
+    """Three levels that share a function, two of them with deviations."""
+    return Deviating(autoregressive(kernel, 3).kernels, (1.7, -0.6))
+
+
 PRIORS = {
     "one level": partial(autoregressive, n_levels=1),
     "two levels": partial(autoregressive, n_levels=2),
     "three levels": partial(autoregressive, n_levels=3),
     "coregional": coregional,
+    "deviating": deviating,
 }
 every_prior = pytest.mark.parametrize("make_prior", PRIORS.values(), ids=PRIORS)
 

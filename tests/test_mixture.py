@@ -1,5 +1,6 @@
 """Averages of models: one member is itself, several are weighted sums, tails keep their digits."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -110,6 +111,32 @@ def test_variance_due_to_the_latent_function(mixture):
     f = mixture.sample(NEW, AT, 40_000, np.random.RandomState(0))
     np.testing.assert_allclose(p.unsure, expit(f).var(axis=1) / (p.up * p.down), atol=0.01)
     np.testing.assert_allclose(mixture.log_probabilities(NEW, AT)[2], p.unsure, rtol=1e-6)
+
+
+def test_labels_of_a_level_whose_labels_are_flipped(mixture, members):
+    flips = (0.3, 0.0)
+    one, two = mixture.members[:2]
+    flipped = Mixture((replace(one, flips=flips), two, *mixture.members[2:]))
+    low = np.zeros_like(AT)
+    plain, p = mixture.predict(NEW, low), flipped.predict(NEW, low)
+    alone = Mixture((replace(one, weight=1.0),)).predict(NEW, low).up
+    np.testing.assert_allclose(p.up, plain.up + one.weight * 0.3 * (1.0 - 2.0 * alone), rtol=1e-9)
+    np.testing.assert_allclose(p.up + p.down, 1.0, rtol=IDENTITY)
+    for log, probability in zip(
+        flipped.log_probabilities(NEW, low), (p.down, p.up, None), strict=True
+    ):
+        if probability is not None:
+            np.testing.assert_allclose(np.exp(log), probability, rtol=1e-8)
+    np.testing.assert_allclose(flipped.log_probabilities(NEW, low)[2], p.unsure, rtol=1e-6)
+    # The variance of such a label, with the latent function known: by samples of one member.
+    single = Mixture((replace(one, weight=1.0, flips=flips),))
+    f = single.sample(NEW, low, 40_000, np.random.RandomState(0))
+    q, mean = 0.3 + 0.4 * expit(f), single.predict(NEW, low)
+    np.testing.assert_allclose(mean.up, q.mean(axis=1), atol=0.01)
+    np.testing.assert_allclose(mean.unsure, q.var(axis=1) / (mean.up * mean.down), atol=0.01)
+    # Nothing is flipped at the top.
+    top = np.ones_like(AT)
+    np.testing.assert_array_equal(flipped.predict(NEW, top).up, mixture.predict(NEW, top).up)
 
 
 # Tails

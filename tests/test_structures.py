@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 from tolerances import IDENTITY
 
@@ -24,6 +25,7 @@ from polyfid.model.features import AsGiven, Coded, Ranked, SharedUnit, Standardi
 from polyfid.rows import Rows
 
 SAME, APART = "one function at all levels", "levels unrelated"
+FLIPS, DEVIATING = "cheaper labels flipped at random", "cheaper levels with deviations"
 
 OPTIONS = Options(2, 2, rho=(1.0,), inference="laplace", may_choose=False)
 
@@ -132,6 +134,54 @@ def test_flipped_cheap_labels_are_one_function():
             assert weight[name] > weight[name.removesuffix(f", {SAME}")]
     right = fit(X, y, fidelity, levels=LEVELS)
     np.testing.assert_array_equal(model.predict(NEW), right.predict(NEW))
+
+
+def test_labels_that_are_flipped_at_random():
+    X, y, fidelity = two_levels(150, 40, flip=0.25, seed=3)
+    model = fit(X, y, fidelity, levels=LEVELS)
+    best = model._mixtures[0].best
+    assert share(model, FLIPS) > 0.5
+    assert FLIPS in best.name
+    assert best.flips == pytest.approx((0.25, 0.0), abs=0.1)
+    assert "labels flipped: web 2" in str(model.report_)
+    assert model.rho_ == pytest.approx([1.0])
+    # What the level would say has the errors in it; what is true has not.
+    truth = NEW[:, 0] + np.sin(2.0 * NEW[:, 1]) > 0.2
+    top, web = model.predict_proba(NEW)[:, 1], model.predict_proba(NEW, "web")[:, 1]
+    assert np.mean((top > 0.5) == truth) > 0.9
+    assert 0.1 < web.min() < web.max() < 0.9
+    assert max(top.max(), 1.0 - top.min()) > 0.95
+    np.testing.assert_allclose(np.exp(model.predict_log_proba(NEW, "web"))[:, 1], web, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("weight", "how"),
+    [(0.5, {}), (1.0, {"inference": "laplace"}), (1.0, {"rho_bounds": (-1.0, 0.5)})],
+)
+def test_flips_are_left_out_where_they_cannot_be(weight, how, three_structures):
+    X, y, fidelity = two_levels(60, 20, flip=0.25, seed=3)
+    model = MultiFidelityClassifier(levels=LEVELS, **how)
+    model.fit(X, y, fidelity=fidelity, sample_weight=np.full(len(X), weight))
+    assert share(model, FLIPS) == 0.0
+
+
+def test_cheap_labels_with_deviations_of_their_own():
+    rng = np.random.default_rng(2)
+    X = rng.uniform(-2.0, 2.0, (260, 2))
+    fidelity = np.repeat(["web", "lab"], [200, 60])
+    f, quirk = 3.0 * np.sin(2.0 * X[:, 0]), 3.0 * np.cos(2.5 * X[:, 1])
+    y = rng.uniform(size=260) < expit(f + np.where(fidelity == "web", quirk, f))
+    model = fit(X, y, fidelity, levels=LEVELS)
+    assert share(model, DEVIATING) > share(model, SAME) + share(model, FLIPS)
+    best = next(s for s in model.structures_ if DEVIATING in s.name)
+    text = str(model.report_)
+    if best is model.structures_[0]:
+        assert "lab = " in text
+        assert "without its deviations" in text
+        assert "deviation of web" in text
+    # Rho is the slope of the trusted level by the cheap one, deviations included.
+    share_of = model._mixtures[0].members[model.structures_.index(best)].fit.prior
+    assert 0.0 < best.rho[0] < share_of.rho[0]
 
 
 @pytest.mark.parametrize("noise", [True, False])
@@ -290,8 +340,9 @@ def test_one_level_has_no_link(monkeypatch):
 @pytest.mark.parametrize(
     ("how", "links", "rho"),
     [
-        ({}, {"linked", "same", "apart"}, (-10.0, 10.0)),
-        ({"rho_bounds": (0.5, 2.0)}, {"linked", "same"}, (0.5, 2.0)),
+        ({}, set(structures.LINKS), (-10.0, 10.0)),
+        ({"rho_bounds": (0.5, 2.0)}, set(structures.LINKS) - {"apart"}, (0.5, 2.0)),
+        ({"rho_bounds": (1.5, 2.0)}, {"linked", "same", "deviating"}, (1.5, 2.0)),
         ({"rho_bounds": "fixed", "rho": 0.9}, {"linked"}, (0.9, 0.9)),
         ({"coupling": "coregional"}, {"linked"}, ()),
     ],
@@ -299,8 +350,9 @@ def test_one_level_has_no_link(monkeypatch):
 def test_special_links(monkeypatch, three_structures, how, links, rho):
     model, climbs = tried(monkeypatch, *two_levels(30, 15), levels=LEVELS, **how)
     assert {s.link for s, _ in climbs} == links
-    for structure in model.structures_:
-        np.testing.assert_array_equal(structure.rho, np.clip(structure.rho, *rho or (0.0, 0.0)))
+    for member in model._mixtures[0].members:
+        values = getattr(member.fit.prior, "rho", ())
+        np.testing.assert_array_equal(values, np.clip(values, *rho or (0.0, 0.0)))
 
 
 def test_features_as_given(monkeypatch):

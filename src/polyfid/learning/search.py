@@ -333,9 +333,12 @@ def weigh(on: Comparison, candidate: Candidate, near: BinaryFit | None = None) -
             fit = _infer(candidate.evidence, optimum, on.options, near, ROUGH)
         except NotPositiveDefinite:
             return candidate
-    log_evidence = candidate.objective
-    if fit.inference.converged:  # else its evidence means nothing
-        log_evidence = fit.log_evidence + hyperprior(optimum.theta)[0] + candidate.log_prior
+    if not fit.inference.converged:  # its evidence means nothing, that of Laplace something
+        laplace = candidate.evidence.likelihood.log_concave
+        return (
+            replace(candidate, fit=fit, log_evidence=candidate.objective) if laplace else candidate
+        )
+    log_evidence = fit.log_evidence + hyperprior(optimum.theta)[0] + candidate.log_prior
     return replace(candidate, fit=fit, log_evidence=log_evidence)
 
 
