@@ -15,11 +15,12 @@ from tolerances import IDENTITY
 from polyfid import MultiFidelityClassifier
 from polyfid.inference.linalg import Diverged, NotPositiveDefinite
 from polyfid.kernels import RBF, Additive
-from polyfid.learning import search, structures
+from polyfid.learning import columns, search, structures
+from polyfid.learning.candidates import ROUGH, Comparison
 from polyfid.learning.climb import make_hyperprior
 from polyfid.learning.mixture import infer
 from polyfid.learning.plan import Options, Target
-from polyfid.learning.search import NEGLIGIBLE, ROUGH, TEMPERATURE, Comparison
+from polyfid.learning.search import NEGLIGIBLE, TEMPERATURE
 from polyfid.learning.structures import STRUCTURES, Structure
 from polyfid.model.features import AsGiven, Coded, Ranked, SharedUnit, Standardised, UnitRows
 from polyfid.rows import Rows
@@ -325,6 +326,7 @@ def tried(monkeypatch, *data, **how):
 
     with monkeypatch.context() as patched:
         patched.setattr(search, "climb", watch)
+        patched.setattr(columns, "climb", watch)
         return fit(*data, **how), climbs
 
 

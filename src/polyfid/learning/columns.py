@@ -11,14 +11,29 @@ is needed of the rows are sums over bins.
 
 from __future__ import annotations
 
-from collections.abc import Container
-from dataclasses import dataclass
+from collections.abc import Container, Iterable
+from dataclasses import dataclass, replace
 
 import numpy as np
+from joblib import Parallel, delayed
 
 from polyfid.arrays import Array, Indices
+from polyfid.inference import SCHEMES
 from polyfid.inference.exact import ExactBelief
+from polyfid.inference.linalg import NotPositiveDefinite
+from polyfid.kernels import Intercept
+from polyfid.learning.candidates import Candidate, Comparison, by_objective, carry, climb
+from polyfid.learning.climb import make_hyperprior
+from polyfid.learning.evidence import Evidence
+from polyfid.learning.structures import first_code
 from polyfid.rows import Points
+
+#: Columns that may be singled out; no more are tried where the last ones lost so many nats.
+N_SINGLED_OUT, PATIENCE = 6, 1.0
+#: What two columns that do not matter one by one must gain together, in nats.
+SURPRISE = 6.0
+#: Variance of the intercepts of the model with which the search for columns begins.
+EMPTY = 4.0
 
 #: Bins per column, at most, and columns at a time, which bounds the memory.
 N_BINS, _CHUNK = 12, 128
@@ -93,3 +108,83 @@ class Bins:
 
         alone = np.maximum([standardised(level) for level in np.eye(n_levels)], 0.0)
         return np.maximum(standardised(loading), np.sqrt(np.square(alone).sum(axis=0)))
+
+
+def single_out(on: Comparison, climbed: list[Candidate], pool: Parallel) -> list[Candidate]:
+    """Structures that give the few columns that matter most a kernel of their own.
+
+    Columns are added one by one to the best structure, and the best choice is tried with others.
+    """
+    try:
+        grown = _grow(on, max(climbed, key=by_objective)) if climbed else []
+    except NotPositiveDefinite:  # features or weights of extreme size
+        grown = []
+    if not grown:
+        return []
+    best = max(grown, key=by_objective)
+    columns, found_with = best.structure.columns, replace(best.structure, columns=())
+    others = (c for c in climbed if c.structure != found_with)
+    also = pool(
+        delayed(climb)(on, replace(c.structure, columns=columns), c.features, best) for c in others
+    )
+    return [best, *also]
+
+
+def _grow(on: Comparison, base: Candidate) -> list[Candidate]:
+    """A structure with ever more columns singled out, as long as that does not lose."""
+    d = base.evidence.points.x.shape[1]
+    if d < 2:
+        return []
+    # The first column is the one by which a model without any would gain most.
+    empty = base.structure.linked(Intercept(EMPTY), d, on.options)
+    evidence = replace(base.evidence, prior=empty)
+    last = _with_columns(on, base, [_most_relevant(evidence, evidence.theta, base)])
+    if d > 2:
+        # Two columns may matter together and neither alone. Many pairs gain a little by chance.
+        pair = _with_columns(
+            on, base, np.argsort(-_eagerness(on, base), kind="stable")[:2].tolist()
+        )
+        if pair.objective > max(base.objective, last.objective) + SURPRISE:
+            last = pair
+    return [last, *grow_further(on, last)]
+
+
+def grow_further(on: Comparison, last: Candidate) -> list[Candidate]:
+    """Structures with further columns, until one of them loses clearly."""
+    best, grown = last.objective, []
+    while len(last.structure.columns) < min(N_SINGLED_OUT, last.evidence.points.x.shape[1] - 1):
+        column = _most_relevant(last.evidence, last.optimum.theta, last)
+        last = _with_columns(on, last, [*last.structure.columns, column])
+        grown.append(last)
+        best = max(best, last.objective)
+        if last.objective < best - PATIENCE:
+            break
+    return grown
+
+
+def _with_columns(on: Comparison, before: Candidate, columns: Iterable[int]) -> Candidate:
+    structure = replace(before.structure, columns=tuple(sorted(columns)))
+    return climb(on, structure, before.features, before)
+
+
+def _most_relevant(evidence: Evidence, theta: Array, last: Candidate) -> int:
+    """The column by which a model of the rows would gain most, among those not singled out."""
+    points, d = evidence.points, evidence.points.x.shape[1]
+    bins = Bins.of(points.x, range(first_code(last.features, d), d))
+    belief = evidence.fixed(theta, gradient=True)[2].belief
+    loadings = last.evidence.at(last.optimum.theta)[0].loadings
+    relevance = bins.relevance(belief, points, loadings[:, 0])
+    relevance[list(last.structure.columns)] = -np.inf
+    return int(np.argmax(relevance))
+
+
+def _eagerness(on: Comparison, base: Candidate) -> Array:
+    """How fast the evidence grows as the length-scale of one column becomes shorter, (d,)."""
+    d = base.evidence.points.x.shape[1]
+    prior = base.structure.prior(base.features, d, on.options, ard=True)
+    evidence = Evidence(prior, base.evidence.likelihood, base.evidence.points, SCHEMES["laplace"])
+    hyperprior = make_hyperprior(prior, evidence.likelihood, evidence.points, weak=True)
+    theta = hyperprior.mean + carry(base, base.optimum.theta - base.hyperprior.mean, evidence)
+    slope = evidence(theta).gradient
+    lengths = np.array(["length_scale" in name for name in evidence.theta_names])
+    return -slope[lengths].reshape(-1, d).sum(axis=0)

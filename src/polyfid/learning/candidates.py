@@ -1,0 +1,155 @@
+"""Candidates: structures that are tuned on some rows, from where other ones ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from operator import attrgetter
+
+import numpy as np
+from scipy.special import logit
+
+from polyfid.arrays import Array
+from polyfid.inference import SCHEMES
+from polyfid.inference.linalg import suitable_threads
+from polyfid.kernels.parameters import HyperPrior
+from polyfid.learning.climb import Optimum, make_hyperprior, maximise, starting_points
+from polyfid.learning.evidence import Evidence
+from polyfid.learning.mixture import BinaryFit
+from polyfid.learning.plan import Options, Target
+from polyfid.learning.structures import Structure
+from polyfid.model.features import FeatureMap
+from polyfid.rows import Points, Rows
+from polyfid.rows.source import label
+
+#: Structures are tuned to this many times ``tol``, shared by the hyper-parameters.
+TOLERANCE = 1500.0
+#: Until structures are chosen, inference may end so many standard deviations from its fixed point.
+ROUGH = 1e-2
+#: Shares of labels that are right, for a start.
+PLAUSIBLE = 0.55, 0.95
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The rows on which structures are compared; ``seed`` is for starts."""
+
+    options: Options
+    rows: Rows
+    target: Target
+    seed: int
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A structure tuned by Laplace on the compared rows; weighed, it has a fit and an evidence."""
+
+    structure: Structure
+    features: FeatureMap
+    evidence: Evidence
+    hyperprior: HyperPrior
+    optimum: Optimum
+    fit: BinaryFit | None = None
+    log_evidence: float = -np.inf
+
+    @property
+    def objective(self) -> float:
+        """The log evidence by Laplace with the log priors of hyper-parameters and structure."""
+        return self.optimum.objective + self.log_prior
+
+    @property
+    def log_prior(self) -> float:
+        """The log prior of the structure."""
+        return self.structure.log_prior(self.evidence.points.x.shape[1])
+
+
+by_objective = attrgetter("objective")
+
+
+def climb(
+    on: Comparison,
+    structure: Structure,
+    features: FeatureMap,
+    start: Candidate | None = None,
+    least: float = -np.inf,
+) -> Candidate:
+    """Tune a structure, by Laplace if it may, from where another one ended if there is one.
+
+    A start with an objective below ``least`` is not worth the climb.
+    """
+    options, labelled = on.options, label(on.rows, features, structure.target(on.target))
+    points, likelihood = labelled.points, labelled.likelihood
+    prior = structure.prior(features, points.x.shape[1], options)
+    evidence = Evidence(prior, likelihood, points, SCHEMES["laplace"])
+    if not likelihood.log_concave:
+        evidence = evidence.with_scheme(options.inference, ROUGH)
+    hyperprior = make_hyperprior(prior, likelihood, points, weak=True)
+    if start is None:
+        rng = np.random.RandomState(on.seed)
+        starts, hopeless = starting_points(evidence, hyperprior, options, rng), 3.0
+    else:
+        # Parameters deviate from typical values as those of the other structure do.
+        deviation = carry(start, start.optimum.theta - start.hyperprior.mean, evidence)
+        starts, hopeless = [hyperprior.mean + deviation], 0.0
+        if structure.link == "flips" != start.structure.link:
+            starts = [_as_flipped(start, evidence, starts[0])]
+    tol = tolerance(options, evidence, TOLERANCE)
+    limits = options.max_iter, tol, None, hopeless, least - structure.log_prior(points.x.shape[1])
+    with suitable_threads(len(on.rows)):
+        optimum = maximise(evidence, hyperprior, starts, *limits)
+    return Candidate(structure, features, evidence, hyperprior, optimum)
+
+
+def _as_flipped(start: Candidate, evidence: Evidence, theta: Array) -> Array:
+    """Theta of a structure with flips from one with corrections, by its top level.
+
+    Amplitudes are those of the top level, and labels are flipped as often as they contradict it.
+    """
+    prior, theta = start.evidence.at(start.optimum.theta)[0], theta.copy()
+    values = dict(zip(start.evidence.theta_names, start.optimum.theta, strict=True))
+    shares = dict(zip(prior.process_names, np.square(prior.loadings[-1]), strict=True))
+    points = start.evidence.points
+    assert start.fit is not None
+    top = Points(points.x, np.full(len(points), prior.n_levels - 1))
+    right = start.fit.posterior.mean(top) * evidence.likelihood.y > 0.0  # type: ignore[attr-defined]
+    for i, name in enumerate(evidence.theta_names):
+        process, _, role = name.partition(".")
+        if role.endswith("constant.value"):
+            theta[i] = np.log(sum(a * np.exp(values[f"{p}.{role}"]) for p, a in shares.items()))
+        elif process.startswith("reliability"):
+            of_level = points.level == int(name.removeprefix("reliability[").removesuffix("]"))
+            theta[i] = logit(np.clip(right[of_level].mean(), *PLAUSIBLE))
+    return theta
+
+
+def tolerance(options: Options, evidence: Evidence, factor: float) -> float:
+    """So many times ``tol``, shared by the hyper-parameters."""
+    return options.tol * max(1.0, factor / len(evidence.theta))
+
+
+def carry(start: Candidate, change: Array, evidence: Evidence) -> Array:
+    """A change of one structure's parameters as one of another's, by name or else by role."""
+    by_role: dict[str, list[float]] = {}
+    for name, value in zip(start.evidence.theta_names, change, strict=True):
+        for role in _roles(name, start.evidence):
+            by_role.setdefault(role, []).append(value)
+    carried = np.zeros(len(evidence.theta))
+    for i, name in enumerate(evidence.theta_names):
+        alike = [by_role[role] for role in _roles(name, evidence) if role in by_role]
+        if alike and "linear." not in name:
+            carried[i] = np.mean(alike[0])
+    return carried
+
+
+def _roles(name: str, evidence: Evidence) -> list[str]:
+    """What a parameter is, ever less exactly, from its name on; processes have their number.
+
+    Of f[0].left.rbf.length_scale[3] also 0.left.length_scale and 0.length_scale.
+    """
+    process, *path = name.split(".")
+    if not path:
+        return [name]
+    number = str(evidence.prior.process_names.index(process))
+    *terms, kernel, last = path
+    short = last.partition("[")[0]
+    exact, by_term = [number, *terms, kernel, last], [number, *terms, short]
+    return [".".join(exact), ".".join(by_term), f"{number}.{short}"]
