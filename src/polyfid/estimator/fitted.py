@@ -194,7 +194,7 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
         X : array or data frame of shape (n, d)
         fidelity : level name, or array-like of shape (n,), optional
             Which level's label to predict; the top level by default. With ``label_noise``, the
-            label before it is flipped.
+            label before it is flipped; flips that the learnt structure found are in it.
         """
         answers, back = self._ask(Mixture.predict, X, fidelity)
         return _probabilities(answers)[back]
