@@ -1,5 +1,6 @@
 """One table of kernels, priors and likelihoods, and rows to try them on, for all tests."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -135,10 +136,17 @@ def _noisy(y, level, weight, free, symmetric):
     return NoisyLogit(y, weight, group, np.array([0.8, 0.95]), np.array([0.7, 1.0]), free)
 
 
+def _partly_known(y, level, weight):
+    """Every third row is known to be right, the next one to be wrong."""
+    truth = np.resize([1.0, -1.0, 0.0], len(y)) * y
+    return replace(_noisy(y, level, weight, free=True, symmetric=True), truth=truth)
+
+
 LIKELIHOODS = {
     "logit": lambda y, level, weight: Logit(y, weight),
     "flip rates": partial(_noisy, free=False, symmetric=True),
     "flip rates free": partial(_noisy, free=True, symmetric=True),
+    "flip rates free, some truth known": _partly_known,
     "sensitivity": partial(_noisy, free=False, symmetric=False),
     "sensitivity free": partial(_noisy, free=True, symmetric=False),
 }

@@ -231,3 +231,26 @@ def test_fractions_add_up(scheme):
     parts = np.resize([0.3, 0.7], len(rows))
     halves = Fit(PRIOR, logit(y[rows], parts), x[rows], level[rows], scheme)
     same_fit(Fit(PRIOR, logit(y), x, level, scheme), halves, x_new)
+
+
+@noise_schemes
+def test_labels_whose_truth_is_known_tell_of_the_channel_only(scheme):
+    rng = np.random.RandomState(3)
+    x, level = np.sort(rng.uniform(-2.0, 2.0, (14, 1)), axis=0), np.repeat([0, 1], 7)
+    y = np.where(rng.uniform(size=14) < 0.5, 1.0, -1.0)
+    truth = np.zeros(14)
+    truth[:3] = [1.0, -1.0, 1.0] * y[:3]
+    prior = Autoregressive((1.5 * RBF(0.8), 0.5 * RBF(0.6)), (0.9,))
+    rates, free = [0.2, 0.0], [True, False]
+    one = np.ones(14)
+    known = NoisyLogit.from_flip_rates(y, one, level, rates, free, truth)
+    with_them = Fit(prior, known, x, level, scheme)
+    rest = NoisyLogit.from_flip_rates(y[3:], one[3:], level[3:], rates, free)
+    without = Fit(prior, rest, x[3:], level[3:], scheme)
+    # Two labels of three are right.
+    assert with_them.value == pytest.approx(without.value + 2 * np.log(0.8) + np.log(0.2), rel=TOL)
+    slope = 2 * 0.2 - 0.8  # of log(1 - e) and log e in the logit of 1 - e
+    assert with_them.gradient[-1] == pytest.approx(without.gradient[-1] + slope, rel=1e-8)
+    new = np.linspace(-2.0, 2.0, 5)[:, None], np.ones(5, dtype=int)
+    for a, b in zip(with_them.predict(*new), without.predict(*new), strict=True):
+        np.testing.assert_allclose(a, b, rtol=MARGINAL, atol=MARGINAL)

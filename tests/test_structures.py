@@ -155,6 +155,18 @@ def test_labels_that_are_flipped_at_random():
     np.testing.assert_allclose(np.exp(model.predict_log_proba(NEW, "web"))[:, 1], web, rtol=1e-6)
 
 
+def test_true_labels_of_repeated_rows():
+    x = np.array([[0.0], [0.0], [1.0], [2.0], [2.0], [2.0], [3.0], [0.0], [2.0], [2.0], [3.0]])
+    level = np.repeat([0, 1], [7, 4])
+    y = np.array([0, 1, 1, 0, 1, 1, 0, 1, 0, 1, 0])
+    rows = Rows.of(x, level, y, np.ones(11))
+    target = Structure(Standardised, "isotropic", "flips").target(Target(1, 2, 2, None))
+    # At 2 the trusted labels contradict each other, and 1 has none.
+    expected = [1, 1, 0, 0, 0, 0, -1, 0, 0, 0, 0]
+    np.testing.assert_array_equal(target(rows).truth, expected)
+    assert target(rows).take(np.arange(3)).truth.tolist() == [1, 1, 0]
+
+
 @pytest.mark.parametrize(
     ("weight", "how"),
     [(0.5, {}), (1.0, {"inference": "laplace"}), (1.0, {"rho_bounds": (-1.0, 0.5)})],

@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from polyfid.arrays import Array
 from polyfid.kernels import Kernel, Pairs
 from polyfid.model.likelihoods import Likelihood, Logit, NoisyLogit
 from polyfid.rows import Rows
@@ -126,6 +127,7 @@ class Target:
     n_classes: int
     label_noise: str | tuple[float, ...] | None
     free: NDArray[np.bool_] | None = None
+    knows_truth: bool = False  # labels of the top level are true for repeats of their rows
 
     @classmethod
     def of(cls, options: Options, rows: Rows, positive: int) -> Target:
@@ -147,7 +149,9 @@ class Target:
             return Logit(y, rows.weight)
         if self.label_noise == "fidelity":
             learnt = np.append(np.full(self.n_levels - 1, 0.2), 0.0)
-            return NoisyLogit.from_flip_rates(y, rows.weight, rows.level, learnt, learnt > 0.0)
+            truth = _truth(rows, y, self.n_levels - 1) if self.knows_truth else None
+            how = learnt, learnt > 0.0, truth
+            return NoisyLogit.from_flip_rates(y, rows.weight, rows.level, *how)
         if self.free is not None:
             # Rows of the top level form a group of their own that never errs.
             trusted = (rows.level == self.n_levels - 1) & (self.n_levels > 1)
@@ -162,6 +166,19 @@ class Target:
         specificity = 1.0 - flips / (self.n_classes - 1)
         fixed = np.zeros(len(flips), dtype=bool)
         return NoisyLogit(y, rows.weight, rows.level, 1.0 - flips, specificity, fixed)
+
+
+def _truth(rows: Rows, y: Array, top: int) -> Array:
+    """Labels of the top level for rows of lower levels that repeat its rows, else 0.
+
+    Rows of the top level, and repeats of rows of which it is not sure, have 0 too.
+    """
+    _, point = np.unique(rows.x, axis=0, return_inverse=True)
+    trusted = rows.level == top
+    n = np.bincount(point.ravel()[trusted], minlength=point.max() + 1)
+    total = np.bincount(point.ravel()[trusted], y[trusted], minlength=len(n))
+    sure = np.where(np.abs(total) == n, np.sign(total), 0.0)
+    return np.where(trusted, 0.0, sure[point.ravel()])
 
 
 @dataclass(frozen=True)

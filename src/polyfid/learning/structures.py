@@ -151,7 +151,9 @@ class Structure:
 
     def target(self, target: Target) -> Target:
         """What labels mean if the link is such that they may be flipped."""
-        return replace(target, label_noise="fidelity") if self.link == "flips" else target
+        if self.link != "flips":
+            return target
+        return replace(target, label_noise="fidelity", knows_truth=True)
 
 
 #: The first one is tuned from several starts, the others from where it or a simpler one ended.

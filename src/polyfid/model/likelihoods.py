@@ -124,7 +124,8 @@ class NoisyLogit(Likelihood):
     a_i and b_i are the probabilities of the given label when the true one is positive or negative.
     They come from rates of the group of the row, a level or an annotator: with sensitivity s and
     specificity c of the group, a = s and b = 1 - c for a positive label, a = 1 - s and b = c for
-    a negative one. Not log-concave, so Laplace is not offered.
+    a negative one. Not log-concave, so Laplace is not offered. ``truth`` has labels that are known
+    to be true, of rows that repeat a trusted one.
     """
 
     y: Array
@@ -134,18 +135,29 @@ class NoisyLogit(Likelihood):
     specificity: Array
     free: NDArray[np.bool_]  # whose rates are learnt
     symmetric: bool = False  # both rates of a group are one number, 1 - flip rate
+    truth: Array | None = None  # the true label of each row, 0 where it is not known
 
     log_concave = False
-    _row_fields: ClassVar[tuple[str, ...]] = ("y", "weight", "group")
+
+    @property
+    def _row_fields(self) -> tuple[str, ...]:  # type: ignore[override]
+        fields = ("y", "weight", "group")
+        return fields if self.truth is None else (*fields, "truth")
 
     @classmethod
     def from_flip_rates(
-        cls, y: Array, weight: Array, group: Indices, flip_rate: object, free: object = False
+        cls,
+        y: Array,
+        weight: Array,
+        group: Indices,
+        flip_rate: object,
+        free: object = False,
+        truth: Array | None = None,
     ) -> NoisyLogit:
         """A channel that flips labels of group g with probability ``flip_rate[g]``."""
         keep = 1.0 - np.asarray(flip_rate, dtype=float)
         free = np.broadcast_to(np.asarray(free, dtype=bool), keep.shape)
-        return cls(y, weight, group, keep, keep, free, symmetric=True)
+        return cls(y, weight, group, keep, keep, free, symmetric=True, truth=truth)
 
     def __post_init__(self) -> None:
         for name in ("sensitivity", "specificity"):
@@ -158,7 +170,11 @@ class NoisyLogit(Likelihood):
         """a_i and b_i, (n,) each."""
         s, c = self.sensitivity[self.group], self.specificity[self.group]
         positive = self.y > 0
-        return np.where(positive, s, 1.0 - s), np.where(positive, 1.0 - c, c)
+        a, b = np.where(positive, s, 1.0 - s), np.where(positive, 1.0 - c, c)
+        if self.truth is None:
+            return a, b
+        # A label whose true one is known tells of the channel, and nothing of f.
+        return np.where(self.truth < 0.0, b, a), np.where(self.truth > 0.0, a, b)
 
     @property
     def _log_rates(self) -> tuple[Array, Array]:
@@ -245,6 +261,10 @@ class NoisyLogit(Likelihood):
         return self._rates_pullback(*(copies * np.exp(np.minimum(x, 500.0)) for x in logs))
 
     def _rates_pullback(self, a_bar: Array, b_bar: Array) -> Array:
+        if self.truth is not None:  # both rates are that of the true label
+            total = a_bar + b_bar
+            a_bar = np.select([self.truth > 0.0, self.truth < 0.0], [total, 0.0], a_bar)
+            b_bar = np.select([self.truth > 0.0, self.truth < 0.0], [0.0, total], b_bar)
         sign = np.where(self.y > 0, 1.0, -1.0)
         s, c, n = self.sensitivity, self.specificity, len(self.sensitivity)
         s_bar = (np.bincount(self.group, sign * a_bar, minlength=n) * s * (1.0 - s))[self.free]
