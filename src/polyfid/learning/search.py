@@ -48,8 +48,9 @@ N_COMPARED, N_LEADERS = 600, 3
 #: Structures that are further behind than this, in nats, are neither refined nor weighed; and
 #: labels that may be flipped are not tried where they start so far behind.
 REACH, FAR = 6.0, 10.0
-#: The leading structures whose other links are tried.
-N_RELINKED = 2
+#: The leading structures whose other links are tried, and those whose labels may be flipped; other
+#: feature maps count for so many nats, because structures that are alike fail in the same places.
+N_RELINKED, N_FLIPPED, VARIETY = 2, 3, 2.0
 #: With more rows than this Laplace, several times as fast, takes the place of EP if it may.
 N_LAPLACE = 2000
 #: Iterations of the leading structure under the scheme itself.
@@ -87,16 +88,27 @@ def compare(on: Comparison, rows: Rows, pool: Parallel) -> list[Candidate]:
     )
     climbed += single_out(on, [hopeful[s] for s in splittable(maps) if s in hopeful], pool)
     weighed = weigh_all(on, climbed, [], pool)
-    leaders, links = weighed[:N_RELINKED], other_links(on.options, rows)
+    links = other_links(on.options, rows)
     relinked = pool(
         delayed(climb)(on, replace(c.structure, link=link), c.features, c)
-        for c in leaders
+        for c in leading(weighed, N_RELINKED)
         for link in links
         if link != "flips"
     )
     if "flips" in links:
-        relinked += flip(on, leaders)
+        relinked += flip(on, leading(weighed, N_FLIPPED))
     return weigh_all(on, relinked, weighed, pool)
+
+
+def leading(weighed: list[Candidate], n: int) -> list[Candidate]:
+    """The best n candidates; those with feature maps that better ones have must be much better."""
+    chosen: list[Candidate] = []
+    left = list(weighed)
+    while left and len(chosen) < n:
+        maps = {c.structure.features for c in chosen}
+        scores = [c.log_evidence - VARIETY * (c.structure.features in maps) for c in left]
+        chosen.append(left.pop(int(np.argmax(scores))))
+    return chosen
 
 
 def flip(on: Comparison, leaders: list[Candidate]) -> list[Candidate]:
