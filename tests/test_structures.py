@@ -143,6 +143,7 @@ def test_labels_that_are_flipped_at_random():
     best = model._mixtures[0].best
     assert share(model, FLIPS) > 0.5
     assert FLIPS in best.name
+    assert all(m.fit.inference.distance < 1e-6 for m in model._mixtures[0].members)
     assert best.flips == pytest.approx((0.25, 0.0), abs=0.1)
     assert "labels flipped: web 2" in str(model.report_)
     assert model.rho_ == pytest.approx([1.0])

@@ -18,6 +18,7 @@ from polyfid.kernels import Kernel
 from polyfid.learning.fit import GIVEN
 from polyfid.learning.mixture import BinaryFit, Member, Mixture
 from polyfid.learning.plan import Options
+from polyfid.learning.structures import ABSENT
 from polyfid.model.likelihoods import NoisyLogit
 from polyfid.model.prior import Autoregressive, Deviating, Prior
 from polyfid.rows.survey import Levels
@@ -158,7 +159,7 @@ def _describe(
         lines.append(("loadings", "\n".join(mixed)))
     elif len(levels) > 1:
         lines.append(("rho", "\n".join(_links(fit, levels))))
-    kernels = [kernel.describe(feature_names) for kernel in prior.kernels]
+    kernels = ["none" if k == ABSENT else k.describe(feature_names) for k in prior.kernels]
     if len(levels) == len(kernels) == 1:
         lines.append(("kernel", kernels[0]))
     else:
@@ -198,10 +199,13 @@ def rho_of(fit: BinaryFit) -> Array:
 def _links(fit: BinaryFit, levels: Levels) -> list[str]:
     """What ties neighbouring levels, in words."""
     rho, without = getattr(fit.prior, "rho", ()), isinstance(fit.prior, Deviating)
-    rest = "without its deviations" if without else "+ correction"
+    rest = [
+        " without its deviations" if without else "" if kernel == ABSENT else " + correction"
+        for kernel in fit.prior.kernels[1:]
+    ]
     correlations = fit.prior.slopes(fit.posterior.points.x)[:, 1]
     return [
-        f"{levels[t + 1]} = {rho[t]:+.3f} × {levels[t]} {rest}; correlation of the two {c:+.2f}"
+        f"{levels[t + 1]} = {rho[t]:+.3f} × {levels[t]}{rest[t]}; correlation of the two {c:+.2f}"
         for t, c in enumerate(correlations)
     ]
 

@@ -79,9 +79,8 @@ def climb(
     options, labelled = on.options, label(on.rows, features, structure.target(on.target))
     points, likelihood = labelled.points, labelled.likelihood
     prior = structure.prior(features, points.x.shape[1], options)
-    evidence = Evidence(prior, likelihood, points, SCHEMES["laplace"])
-    if not likelihood.log_concave:
-        evidence = evidence.with_scheme(options.inference, ROUGH)
+    scheme = "laplace" if likelihood.log_concave else options.inference
+    evidence = Evidence(prior, likelihood, points, SCHEMES[scheme])
     hyperprior = make_hyperprior(prior, likelihood, points, weak=True)
     if start is None:
         rng = np.random.RandomState(on.seed)
@@ -94,8 +93,9 @@ def climb(
             starts = [_as_flipped(start, evidence, starts[0])]
     tol = tolerance(options, evidence, TOLERANCE)
     limits = options.max_iter, tol, None, hopeless, least - structure.log_prior(points.x.shape[1])
+    climbed = evidence if scheme == "laplace" else evidence.with_scheme(scheme, ROUGH)
     with suitable_threads(len(on.rows)):
-        optimum = maximise(evidence, hyperprior, starts, *limits)
+        optimum = maximise(climbed, hyperprior, starts, *limits)
     return Candidate(structure, features, evidence, hyperprior, optimum)
 
 

@@ -57,7 +57,7 @@ N_COLUMNS = 200
 #: Feature maps whose points have this correlation count as one.
 ALIKE = 0.99
 #: The kernel of a correction that is not there.
-_ABSENT = Constant(1e-6, "fixed")
+ABSENT = Constant(1e-6, "fixed")
 
 
 def default_kernel(n_features: int) -> Kernel:
@@ -143,7 +143,7 @@ class Structure:
             return replace(general, rho=(0.0,) * (n - 1), rho_bounds="fixed")
         if self.link == "deviating":
             return Deviating(general.kernels, general.rho, general.rho_bounds)
-        kernels = (kernel,) + (_ABSENT,) * (n - 1)
+        kernels = (kernel,) + (ABSENT,) * (n - 1)
         if self.link == "flips":
             return replace(general, kernels=kernels, rho=(1.0,) * (n - 1), rho_bounds="fixed")
         # One function, of which noisy labels show less: rho is the ratio of the amplitudes.
