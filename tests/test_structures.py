@@ -156,6 +156,14 @@ def test_labels_that_are_flipped_at_random():
     np.testing.assert_allclose(np.exp(model.predict_log_proba(NEW, "web"))[:, 1], web, rtol=1e-6)
 
 
+def test_flips_of_a_level_without_rows(three_structures):
+    X, y, fidelity = two_levels(60, 20, flip=0.25, seed=3)
+    model = fit(X, y, fidelity, levels=["web", "none", "lab"])
+    probability = model.predict_proba(NEW, "none")
+    assert np.isfinite(probability).all()
+    assert len(model._mixtures[0].best.flips) in (0, 3)
+
+
 def test_true_labels_of_repeated_rows():
     x = np.array([[0.0], [0.0], [1.0], [2.0], [2.0], [2.0], [3.0], [0.0], [2.0], [2.0], [3.0]])
     level = np.repeat([0, 1], [7, 4])

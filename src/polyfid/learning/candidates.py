@@ -116,8 +116,8 @@ def _as_flipped(start: Candidate, evidence: Evidence, theta: Array) -> Array:
         if role.endswith("constant.value"):
             theta[i] = np.log(sum(a * np.exp(values[f"{p}.{role}"]) for p, a in shares.items()))
         elif process.startswith("reliability"):
-            of_level = points.level == int(name.removeprefix("reliability[").removesuffix("]"))
-            theta[i] = logit(np.clip(right[of_level].mean(), *PLAUSIBLE))
+            own = right[points.level == int(name.removeprefix("reliability[").removesuffix("]"))]
+            theta[i] = logit(np.clip(own.mean(), *PLAUSIBLE)) if len(own) else theta[i]
     return theta
 
 

@@ -6,6 +6,7 @@ asked for.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -101,7 +102,7 @@ def compare(on: Comparison, rows: Rows, pool: Parallel) -> list[Candidate]:
 
 
 def leading(weighed: list[Candidate], n: int) -> list[Candidate]:
-    """The best n candidates; those with feature maps that better ones have must be much better."""
+    """The best n candidates, other feature maps first unless they are much worse."""
     chosen: list[Candidate] = []
     left = list(weighed)
     while left and len(chosen) < n:
@@ -119,14 +120,17 @@ def flip(on: Comparison, leaders: list[Candidate]) -> list[Candidate]:
     """
     flipped: list[Candidate] = []
     for leader in leaders:
+        if leader.fit is None:  # there is no posterior to start from
+            continue
         structure = replace(leader.structure, link="flips")
         start, least = (flipped or [leader])[-1], leader.log_evidence - FAR
         flipped.append(climb(on, structure, leader.features, start, least))
         if not within_reach(flipped, [leader]):
             break
-    best = max(flipped, key=by_objective)
+    best = max(flipped, key=by_objective, default=leaders[0])
     if best.structure.columns and best.objective > leaders[0].log_evidence:
-        flipped += grow_further(on, best)  # it sees more clearly which columns matter
+        with suppress(NotPositiveDefinite):  # it sees more clearly which columns matter
+            flipped += grow_further(on, best)
     return flipped
 
 
