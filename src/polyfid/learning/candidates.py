@@ -96,6 +96,7 @@ def climb(
     climbed = evidence if scheme == "laplace" else evidence.with_scheme(scheme, ROUGH)
     with suitable_threads(len(on.rows)):
         optimum = maximise(climbed, hyperprior, starts, *limits)
+    evidence.warm = climbed.warm
     return Candidate(structure, features, evidence, hyperprior, optimum)
 
 

@@ -148,9 +148,10 @@ def weigh_all(
     if not weighed:
         hopeful.sort(key=by_objective)
         weighed = [weigh(on, hopeful.pop())]
-    # Rows and labels are those of the best so far, and so, nearly, is the posterior.
-    near = weighed[0].fit
-    weighed = weighed + list(pool(delayed(weigh)(on, c, near) for c in hopeful))
+    # Rows and labels are those of the best so far, and so, nearly, is the posterior; but labels
+    # that may be flipped have one of their own, where the climb ended.
+    near = {c.structure: None if c.structure.link == "flips" else weighed[0].fit for c in hopeful}
+    weighed = weighed + list(pool(delayed(weigh)(on, c, near[c.structure]) for c in hopeful))
     return sorted(weighed, key=lambda c: -c.log_evidence)
 
 
@@ -259,7 +260,8 @@ def _infer(
     """The posterior under the scheme, or under Laplace where that takes its place."""
     n, may_choose = len(evidence.points), options.may_choose and evidence.likelihood.log_concave
     if not may_choose or n <= N_LAPLACE:
-        warm = None if near is None else near.posterior.start  # type: ignore[union-attr]
+        warm = None if evidence.likelihood.log_concave else evidence.warm
+        warm = warm if near is None else near.posterior.start  # type: ignore[union-attr]
         try:
             fit = infer(evidence.with_scheme(options.inference, tol, warm), optimum)
             if fit.inference.converged or not may_choose:
