@@ -179,8 +179,7 @@ class Indefinite:
         its Schur complement, negative definite.
         """
         order, n = np.argsort(-signs, kind="stable"), int((signs > 0.0).sum())
-        full = np.triu(B) + np.triu(B, 1).T
-        full = full[np.ix_(order, order)]
+        full = np.where(_upper_triangle(len(B)), B, B.T).take(order, 0).take(order, 1)
         try:
             L = np.zeros_like(full)
             L[:n, :n] = lower_root(full[:n, :n])

@@ -26,7 +26,7 @@ Outcome = Literal["converged", "stalled", "out of steps", "under way"]
 B = TypeVar("B")
 
 _LONGER = 1.4  # growth of a step after a success; with two, steps that overshoot take turns
-_SHORTEST = 1e-6  # shorter steps are not tried
+SHORTEST = 1e-6  # shorter steps are not tried
 _EASY = 20  # steps that all go to the target, unless one is refused
 _GROWTH = 1.5  # of the distance that a step may bring where there is no objective
 _FLAT = 1.1  # and where the objective is too flat to tell
@@ -112,6 +112,7 @@ def iterate(
     tol: float,
     max_iter: int,
     watch: Callable[[State[B], Report], None] | None = None,
+    shortest: float = SHORTEST,
 ) -> tuple[State[B], Report]:
     """Step until the distance is at most ``tol``; a step that makes things worse is not taken.
 
@@ -119,7 +120,7 @@ def iterate(
     """
     now, n_iter, step, easy = problem.begin(), 0, 1.0, True
     past, merits, aims = [_Past.of(now, now.target)], [now.merit], problem.aims(now)
-    while not (now.distance <= tol) and n_iter < max_iter and step >= _SHORTEST:  # NaN goes on
+    while not (now.distance <= tol) and n_iter < max_iter and step >= shortest:  # NaN goes on
         if watch is not None:
             watch(now, Report("under way", n_iter, now.distance, tuple(merits)))
         n_iter += 1

@@ -18,7 +18,7 @@ from polyfid.arrays import Array
 from polyfid.inference.aims import Marginals, newton, settle
 from polyfid.inference.exact import ExactBelief, ExactCovariance, Sites, Start
 from polyfid.inference.linalg import Diverged, NotPositiveDefinite
-from polyfid.inference.loop import Natural, Problem, Report, State, iterate
+from polyfid.inference.loop import SHORTEST, Natural, Problem, Report, State, iterate
 from polyfid.model.likelihoods import Derivatives, Expectations, Likelihood
 from polyfid.model.logistic import Tilted
 
@@ -30,8 +30,8 @@ _CG_STEPS = 24
 _CG_TOLERANCE = 0.003
 #: A step that leaves more than this share of the distance needs a factorisation of its own.
 _SLOW = 0.6
-#: Steps of a scheme that may be guided by another one before it is.
-_ALONE = 16
+#: Steps of a scheme that may be guided by another one before it is, and how short they may get.
+_ALONE, _TOO_SHORT = 16, 0.2
 #: A state this many standard deviations from its target needs no guide, and Newton's method works.
 _NEAR = 0.1
 
@@ -212,11 +212,18 @@ def run(
     """Run a scheme to its fixed point; raises `Diverged` at an impossible evidence."""
     inverted = gradient or scheme.needs_variance
 
-    def go(scheme: Scheme[Any], start: Start | ExactBelief | None, tol: float, steps: int) -> Any:
-        return iterate(ExactProblem(scheme, covariance, likelihood, start, inverted), tol, steps)
+    def go(
+        scheme: Scheme[Any],
+        start: Start | ExactBelief | None,
+        tol: float,
+        steps: int,
+        shortest: float = SHORTEST,
+    ) -> Any:
+        problem = ExactProblem(scheme, covariance, likelihood, start, inverted)
+        return iterate(problem, tol, steps, shortest=shortest)
 
-    alone = max_iter if scheme.guide is None else min(_ALONE, max_iter)
-    state, report = go(scheme, start, tol, alone)
+    alone = (max_iter, SHORTEST) if scheme.guide is None else (min(_ALONE, max_iter), _TOO_SHORT)
+    state, report = go(scheme, start, tol, *alone)
     if not report.converged and report.n_iter < max_iter and scheme.guide is not None:
         done, begin = report.n_iter, state.belief
         if not state.distance <= _NEAR:
@@ -251,18 +258,22 @@ class ExactProblem(Problem[ExactBelief]):
     def begin(self) -> State[ExactBelief]:
         if isinstance(self.start, ExactBelief):
             return self._state(self.start)
-        cold = self._state(self.covariance.prior_belief())
         if self.start is None:
-            return cold
+            return self._cold()
         # The old sites under the new prior: a Newton step from the old mode.
         sites = self.start.sites
         moved = self.covariance.with_alpha(self.start.alpha, sites.w)
         try:
             warm = self._state(self._condition_near(sites, moved) or self._condition(sites, moved))
         except NotPositiveDefinite:
-            return cold
-        # A start that is worse than nothing is not used: EP may never leave it.
-        return warm if warm.merit > cold.merit else cold
+            return self._cold()
+        # A start that is worse than nothing is not used, if there is an objective to tell by.
+        if not self.has_objective or warm.merit > (cold := self._cold()).merit:
+            return warm
+        return cold
+
+    def _cold(self) -> State[ExactBelief]:
+        return self._state(self.covariance.prior_belief())
 
     def reach(self, position: Natural, now: State[ExactBelief]) -> Iterator[State[ExactBelief]]:
         for condition in (self._condition_near, self._condition):

@@ -94,6 +94,8 @@ def climb(
     tol = tolerance(options, evidence, TOLERANCE)
     limits = options.max_iter, tol, None, hopeless, least - structure.log_prior(points.x.shape[1])
     climbed = evidence if scheme == "laplace" else evidence.with_scheme(scheme, ROUGH)
+    if start is not None and len(start.evidence.points) == len(points):
+        climbed.warm = start.evidence.warm
     with suitable_threads(len(on.rows)):
         optimum = maximise(climbed, hyperprior, starts, *limits)
     evidence.warm = climbed.warm

@@ -164,7 +164,7 @@ def maximise(
     Starts below ``least`` are dropped. All others climb a little; then those behind the best by
     more than ``hopeless`` are dropped.
     """
-    climber = _Climber(copy.copy(evidence), hyperprior, tol, least)
+    climber = _Climber(copy.copy(evidence), hyperprior, tol, least, evidence.warm)
     bounds = evidence.bounds
     starts = [np.clip(s, *bounds.T) for s in starts]
     heats = [Climb(s, s, -np.inf, 0, False, "not optimised", 0) for s in starts]
@@ -207,6 +207,7 @@ class _Climber:
     hyperprior: LogPrior
     tol: float
     least: float
+    warm: Any
 
     def climb(self, heat: Climb, max_iter: int, goal: Climb | None = None) -> Climb:
         """Continue a climb, and stop on arriving where another one ended."""
@@ -214,7 +215,7 @@ class _Climber:
             return heat
         start, count, failures = heat.theta, heat.n_evaluations, heat.inner_failures
         prices: list[float] = []
-        warm, sound = None, False
+        warm, sound = self.warm, False
 
         def cost(theta: Any) -> tuple[float, Any]:
             nonlocal count, failures, warm, sound
