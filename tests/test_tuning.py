@@ -189,6 +189,7 @@ class Surface:
     theta = np.zeros(2)
     bounds = np.array([[-5.0, 5.0], [-5.0, 5.0]])
     theta_names = ("a", "b")
+    warm = None
 
     def __call__(self, theta, gradient=True):
         if theta[0] > self.refused_above:

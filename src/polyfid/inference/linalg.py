@@ -222,9 +222,8 @@ class Indefinite:
     @property
     def _inverse_root(self) -> Array:
         """H with B^-1 = H^T diag(signs) H."""
-        H = np.empty_like(self.L)
-        H[:, self.order] = np.tril(_checked(lapack.dtrtri(self.L, lower=1)))
-        return H
+        inverse = _checked(lapack.dtrtri(self.L.T, lower=0)).T
+        return inverse.take(np.argsort(self.order), 1)
 
 
 Factor = Cholesky | Indefinite

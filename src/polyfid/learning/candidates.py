@@ -24,7 +24,7 @@ from polyfid.rows.source import label
 #: Structures are tuned to this many times ``tol``, shared by the hyper-parameters.
 TOLERANCE = 1500.0
 #: Until structures are chosen, inference may end so many standard deviations from its fixed point.
-ROUGH = 1e-2
+ROUGH = 3e-2
 #: Shares of labels that are right, for a start.
 PLAUSIBLE = 0.55, 0.95
 
@@ -84,7 +84,7 @@ def climb(
     hyperprior = make_hyperprior(prior, likelihood, points, weak=True)
     if start is None:
         rng = np.random.RandomState(on.seed)
-        starts, hopeless = starting_points(evidence, hyperprior, options, rng), 3.0
+        starts, hopeless = starting_points(evidence, hyperprior, options, rng), 1.0
     else:
         # Parameters deviate from typical values as those of the other structure do.
         deviation = carry(start, start.optimum.theta - start.hyperprior.mean, evidence)

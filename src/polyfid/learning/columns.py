@@ -11,7 +11,7 @@ is needed of the rows are sums over bins.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -139,22 +139,28 @@ def _grow(on: Comparison, base: Candidate) -> list[Candidate]:
     empty = base.structure.linked(Intercept(EMPTY), d, on.options)
     evidence = replace(base.evidence, prior=empty)
     last = _with_columns(on, base, [_most_relevant(evidence, evidence.theta, base)])
+    tried = [last]
     if d > 2:
         # Two columns may matter together and neither alone. Many pairs gain a little by chance.
         pair = _with_columns(
             on, base, np.argsort(-_eagerness(on, base), kind="stable")[:2].tolist()
         )
+        tried.append(pair)
         if pair.objective > max(base.objective, last.objective) + SURPRISE:
             last = pair
-    return [last, *grow_further(on, last)]
+    return [last, *grow_further(on, last, tried)]
 
 
-def grow_further(on: Comparison, last: Candidate) -> list[Candidate]:
-    """Structures with further columns, until one of them loses clearly."""
+def grow_further(
+    on: Comparison, last: Candidate, tried: Sequence[Candidate] = ()
+) -> list[Candidate]:
+    """Structures with further columns, until one of them loses clearly; some were tried before."""
     best, grown = last.objective, []
     while len(last.structure.columns) < min(N_SINGLED_OUT, last.evidence.points.x.shape[1] - 1):
         column = _most_relevant(last.evidence, last.optimum.theta, last)
-        last = _with_columns(on, last, [*last.structure.columns, column])
+        columns = sorted([*last.structure.columns, column])
+        known = (c for c in tried if list(c.structure.columns) == columns)
+        last = next(known, None) or _with_columns(on, last, columns)
         grown.append(last)
         best = max(best, last.objective)
         if last.objective < best - PATIENCE:

@@ -47,11 +47,11 @@ REFINED = 200.0
 #: most so many, are tuned on more.
 N_COMPARED, N_LEADERS = 600, 3
 #: Structures that are further behind than this, in nats, are neither refined nor weighed; and
-#: labels that may be flipped are not tried where they start so far behind.
-REACH, FAR = 6.0, 10.0
+#: from so far behind neither columns that are singled out nor flipped labels are tried.
+REACH, FAR = 3.0, 10.0
 #: The leading structures whose other links are tried, and those whose labels may be flipped; other
 #: feature maps count for so many nats, because structures that are alike fail in the same places.
-N_RELINKED, N_FLIPPED, VARIETY = 2, 3, 2.0
+N_RELINKED, N_FLIPPED, VARIETY = 2, 2, 2.0
 #: With more rows than this Laplace, several times as fast, takes the place of EP if it may.
 N_LAPLACE = 2000
 #: Iterations of the leading structure under the scheme itself.
@@ -81,23 +81,27 @@ def compare(on: Comparison, rows: Rows, pool: Parallel) -> list[Candidate]:
     roots = [structure for structure in maps if refines[structure] is None]
     first = climb(on, roots[0], maps[roots[0]])
     climbed = [first, *pool(delayed(climb)(on, s, maps[s], first) for s in roots[1:])]
-    hopeful = {c.structure: c for c in within_reach(climbed, climbed)}
+    hopeful = {c.structure: c for c in within(REACH, climbed, climbed)}
     climbed += pool(
         delayed(climb)(on, structure, maps[structure], hopeful[simple])
         for structure, simple in refines.items()
         if simple in hopeful
     )
-    climbed += single_out(on, [hopeful[s] for s in splittable(maps) if s in hopeful], pool)
+    by_column = [c for c in within(FAR, climbed, climbed) if c.structure in splittable(maps)]
+    climbed += single_out(on, within(REACH, by_column, by_column), pool)
     weighed = weigh_all(on, climbed, [], pool)
     links = other_links(on.options, rows)
+    if "flips" in links:
+        links.remove("flips")
+        weighed = weigh_all(on, flip(on, leading(weighed, N_FLIPPED)), weighed, pool)
+    # Where labels are flipped at random, other links of what is far behind by now gain too little.
+    least = weighed[0].log_evidence - REACH
+    linked = [c for c in weighed if c.structure.link == "linked" and c.log_evidence > least]
     relinked = pool(
         delayed(climb)(on, replace(c.structure, link=link), c.features, c)
-        for c in leading(weighed, N_RELINKED)
+        for c in leading(linked, N_RELINKED)
         for link in links
-        if link != "flips"
     )
-    if "flips" in links:
-        relinked += flip(on, leading(weighed, N_FLIPPED))
     return weigh_all(on, relinked, weighed, pool)
 
 
@@ -125,7 +129,7 @@ def flip(on: Comparison, leaders: list[Candidate]) -> list[Candidate]:
         structure = replace(leader.structure, link="flips")
         start, least = (flipped or [leader])[-1], leader.log_evidence - FAR
         flipped.append(climb(on, structure, leader.features, start, least))
-        if not within_reach(flipped, [leader]):
+        if not within(REACH, flipped, [leader]):
             break
     best = max(flipped, key=by_objective, default=leaders[0])
     if best.structure.columns and best.objective > leaders[0].log_evidence:
@@ -134,17 +138,17 @@ def flip(on: Comparison, leaders: list[Candidate]) -> list[Candidate]:
     return flipped
 
 
-def within_reach(some: list[Candidate], others: list[Candidate]) -> list[Candidate]:
-    """Those that are not far behind the best of the others."""
-    best = max(map(by_objective, others))
-    return [c for c in some if c.objective > best - REACH]
+def within(reach: float, some: list[Candidate], others: list[Candidate]) -> list[Candidate]:
+    """Those that are not further behind the best of the others."""
+    best = max(map(by_objective, others), default=0.0)
+    return [c for c in some if c.objective > best - reach]
 
 
 def weigh_all(
     on: Comparison, climbed: list[Candidate], weighed: list[Candidate], pool: Parallel
 ) -> list[Candidate]:
     """Add to the weighed candidates the climbed ones that are within reach; best first."""
-    hopeful = within_reach(climbed, climbed + weighed) if climbed else []
+    hopeful = within(REACH, climbed, climbed + weighed) if climbed else []
     if not weighed:
         hopeful.sort(key=by_objective)
         weighed = [weigh(on, hopeful.pop())]
@@ -259,9 +263,9 @@ def _infer(
 ) -> BinaryFit:
     """The posterior under the scheme, or under Laplace where that takes its place."""
     n, may_choose = len(evidence.points), options.may_choose and evidence.likelihood.log_concave
+    warm = None if evidence.likelihood.log_concave else evidence.warm
+    warm = warm if near is None else near.posterior.start  # type: ignore[union-attr]
     if not may_choose or n <= N_LAPLACE:
-        warm = None if evidence.likelihood.log_concave else evidence.warm
-        warm = warm if near is None else near.posterior.start  # type: ignore[union-attr]
         try:
             fit = infer(evidence.with_scheme(options.inference, tol, warm), optimum)
             if fit.inference.converged or not may_choose:
@@ -269,4 +273,4 @@ def _infer(
         except NotPositiveDefinite:
             if not may_choose:
                 raise
-    return infer(evidence.with_scheme("laplace"), optimum)
+    return infer(evidence.with_scheme("laplace", tol, warm), optimum)

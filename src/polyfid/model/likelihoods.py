@@ -254,11 +254,16 @@ class NoisyLogit(Likelihood):
         return self._rates_pullback(self.weight * a_bar, self.weight * b_bar)
 
     def tilted_pullback(self, mean: Array, variance: Array, copies: Array) -> Array:
-        # Z = a E sigmoid(f) + b E sigmoid(-f).
-        log_z = self.tilted(mean, variance).log_z
-        logs = (tilted_sigmoid(sign * mean, variance).log_z - log_z for sign in (1.0, -1.0))
+        # Z = a E sigmoid(f) + b E sigmoid(-f), of which the smaller one has its digits.
+        a, b = self.rates
+        small = tilted_sigmoid(-np.abs(mean), variance).log_z
+        large = np.log1p(-np.exp(small))
+        both = np.where(mean > 0.0, [large, small], [small, large])
+        with np.errstate(divide="ignore"):
+            log_z = np.logaddexp(np.log(a) + both[0], np.log(b) + both[1])
         # Capped where a label is impossible under one of the classes: that rate is not free.
-        return self._rates_pullback(*(copies * np.exp(np.minimum(x, 500.0)) for x in logs))
+        a_bar, b_bar = copies * np.exp(np.minimum(both - log_z, 500.0))
+        return self._rates_pullback(a_bar, b_bar)
 
     def _rates_pullback(self, a_bar: Array, b_bar: Array) -> Array:
         if self.truth is not None:  # both rates are that of the true label

@@ -158,16 +158,14 @@ class Tilted(NamedTuple):
 
 def tilted_sigmoid(mean: ArrayLike, variance: ArrayLike, power: ArrayLike = 1.0) -> Tilted:
     """Moments of N(f | mean, variance) sigmoid(f)^power for 0 < power <= 1."""
-    m, v, p = np.broadcast_arrays(
-        np.asarray(mean, float), np.asarray(variance, float), np.asarray(power, float)
-    )
+    m, v = np.broadcast_arrays(np.asarray(mean, float), np.asarray(variance, float))
     s = np.maximum(np.sqrt(np.maximum(v, 0.0)), _SMALL_SD)
     # (1 + x)^-p = sum_k (-1)^k (p)_k / k! x^k, and (p)_k / k! is again totally monotone.
-    growth = np.ones((_TERMS, *m.shape))
+    p = np.atleast_1d(np.asarray(power, float))
+    growth = np.ones((_TERMS, len(p)))
     np.cumprod((p + _K[:-1, None]) / (_K[1:, None]), axis=0, out=growth[1:])
     weights = growth * _WEIGHTS[:, None]
-    left_k = p + _K[:, None]
-    right_k = np.broadcast_to(_K[:, None], left_k.shape)
+    left_k, right_k = p + _K[:, None], _K[:, None]
     inside = m + p * s * s < 0.0
     # A scale for the tails: log Phi(m / s) where m is negative, zero elsewhere.
     outside = np.where(m < 0.0, log_ndtr(np.minimum(m / s, 0.0)), 0.0)
