@@ -133,9 +133,16 @@ def clean_learning(rows: Training, weight: float) -> Predict:
     return lambda X: np.asarray(final.predict_proba(X)[:, 1])
 
 
+def _lacks_a_class(*levels: Training) -> bool:
+    """Whether a level has labels of one class only, so that no model of it can be made."""
+    return any(len(np.unique(level.y)) < 2 for level in levels)
+
+
 def on_a_margin(rows: Training, factor: float) -> Predict:
     """Boosted trees of the trusted rows that start from the margin of trees of the cheap ones."""
     cheap, trusted = rows.take(~rows.trusted), rows.take(rows.trusted)
+    if _lacks_a_class(cheap, trusted):
+        return _weighted_trees(rows, 1.0)
     first = _boosted_trees().fit(cheap.X, cheap.y)
 
     def margin(X: Array) -> Array:
@@ -149,6 +156,8 @@ def gold_correction(rows: Training, weight: float) -> Predict:
     """Cheap labels as seen through the confusion that the trusted rows show (Hendrycks, 2018)."""
     xgboost = import_module("xgboost")
     cheap, trusted = rows.take(~rows.trusted), rows.take(rows.trusted)
+    if _lacks_a_class(cheap, trusted):
+        return _weighted_trees(rows, 1.0)
     says_one = _boosted_trees().fit(cheap.X, cheap.y).predict_proba(trusted.X)[:, 1]
     # P(cheap label 1 | true label k): the mean of the cheap model over trusted rows of class k.
     rate = [float(np.clip(says_one[trusted.y == k].mean(), 0.02, 0.98)) for k in (0, 1)]

@@ -45,7 +45,7 @@ NEGLIGIBLE = 0.05
 REFINED = 200.0
 #: With more rows than this structures are compared on a sample, and only the leading ones, at
 #: most so many, are tuned on more.
-N_COMPARED, N_LEADERS = 600, 3
+N_COMPARED, N_LEADERS = 400, 3
 #: Structures that are further behind than this, in nats, are neither refined nor weighed; and
 #: from so far behind neither columns that are singled out nor flipped labels are tried.
 REACH, FAR = 3.0, 10.0
