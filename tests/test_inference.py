@@ -381,6 +381,23 @@ def test_warm_and_cold_starts_agree(scheme, near):
         assert warm.report.n_iter <= cold.report.n_iter
 
 
+def test_ep_goes_on_from_its_last_posterior():
+    """Also where, by the distance to the next state, the prior looks nearer."""
+    rng = np.random.RandomState(2)
+    x, level, one = rng.uniform(-2.0, 2.0, (80, 2)), np.zeros(80, dtype=int), np.ones(80)
+    right = np.sin(2.0 * x[:, 0]) + x[:, 1] > 0.0
+    y = np.where(right ^ (rng.uniform(size=80) < 0.25), 1.0, -1.0)
+    likelihood = NoisyLogit.from_flip_rates(y, one, level, [0.25])
+
+    def at(amplitude, start=None):
+        covariance = ExactCovariance(Autoregressive((amplitude * RBF(),)), Points(x, level))
+        return run(SCHEMES["ep"], covariance, likelihood, start)
+
+    cold, warm = at(60.0), at(60.0, at(20.0).belief.start())
+    assert warm.report.n_iter < 0.8 * cold.report.n_iter
+    assert warm.log_z == pytest.approx(cold.log_z, rel=IDENTITY)
+
+
 def test_the_cheap_steps_are_taken_and_change_nothing(monkeypatch):
     # Laplace near a factor at hand: conjugate gradients instead of a factorisation.
     covariance, likelihood = typical(60, prior=two_levels(4.0))

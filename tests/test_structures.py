@@ -496,6 +496,22 @@ def test_tuning_on_a_sample(monkeypatch, three_structures, n_compared, sizes):
     assert {(len(f.posterior.points), f.tuned_on) for f in fits} == {(105, 60)}
 
 
+def test_nothing_is_tuned_twice(monkeypatch):
+    X = np.random.default_rng(0).normal(size=(100, 4))
+    _, climbs = tried(monkeypatch, X, np.sin(2.0 * X[:, :2]).sum(axis=1) > 0.0)
+    assert len(climbs) == len(set(climbs))
+
+
+def test_other_links_are_left_out_where_labels_are_clearly_flipped(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, fidelity = rng.uniform(-2.0, 2.0, (260, 2)), np.repeat([0, 1], [180, 80])
+    right = np.sin(2.0 * X[:, 0]) + X[:, 1] > 0.0
+    wrong = (fidelity == 0) & (rng.uniform(size=260) < 0.3)
+    model, climbs = tried(monkeypatch, X, right ^ wrong, fidelity=fidelity)
+    assert {structure.link for structure, _ in climbs} == {"linked", "flips"}
+    assert share(model, structures.LINKS["flips"]) > 0.9
+
+
 def test_giving_up_early_changes_little(monkeypatch):
     data = skewed(np.random.default_rng(0))
     short, few = tried(monkeypatch, *data)
