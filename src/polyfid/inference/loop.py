@@ -116,7 +116,8 @@ def iterate(
 ) -> tuple[State[B], Report]:
     """Step until the distance is at most ``tol``; a step that makes things worse is not taken.
 
-    ``watch`` is called with the state that every step leaves.
+    ``watch`` is called with the state that every step leaves. Shorter steps than ``shortest`` are
+    not tried.
     """
     now, n_iter, step, easy = problem.begin(), 0, 1.0, True
     past, merits, aims = [_Past.of(now, now.target)], [now.merit], problem.aims(now)
