@@ -159,8 +159,8 @@ def grow_further(
     while len(last.structure.columns) < min(N_SINGLED_OUT, last.evidence.points.x.shape[1] - 1):
         column = _most_relevant(last.evidence, last.optimum.theta, last)
         columns = sorted([*last.structure.columns, column])
-        known = (c for c in tried if list(c.structure.columns) == columns)
-        last = next(known, None) or _with_columns(on, last, columns)
+        same = (c for c in tried if list(c.structure.columns) == columns)
+        last = next(same, None) or _with_columns(on, last, columns)
         grown.append(last)
         best = max(best, last.objective)
         if last.objective < best - PATIENCE:

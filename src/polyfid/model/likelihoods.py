@@ -212,16 +212,23 @@ class NoisyLogit(Likelihood):
             )
         a, b = self.rates
         up = mean > 0.0
-        # The less probable class has its digits; the other one's probability is 1 - z.
         less, more = np.where(up, b, a), np.where(up, a, b)
         small = tilted_sigmoid(-np.abs(mean), variance)
-        with np.errstate(divide="ignore"):
-            log_z = np.logaddexp(
-                np.log(less) + small.log_z, np.log(more) + np.log1p(-np.exp(small.log_z))
-            )
+        log_z, _ = self._log_z(mean, small.log_z)
         share = (less - more) * np.exp(small.log_z - log_z)
         first = np.where(up, -1.0, 1.0) * share * small.first
         return Tilted(log_z, first, share * (small.second + small.first**2) - first**2)
+
+    def _log_z(self, mean: Array, log_smaller: Array) -> tuple[Array, Array]:
+        """The logarithms of Z = a E sigmoid(f) + b E sigmoid(-f), (n,), and of both E, (2, n).
+
+        That of the smaller E, which has its digits, is given; the other E is 1 minus it.
+        """
+        a, b = self.rates
+        log_larger = np.log1p(-np.exp(log_smaller))
+        both = np.where(mean > 0.0, [log_larger, log_smaller], [log_smaller, log_larger])
+        with np.errstate(divide="ignore"):
+            return np.logaddexp(np.log(a) + both[0], np.log(b) + both[1]), both
 
     @property
     def parameters(self) -> Parameters:
@@ -254,13 +261,7 @@ class NoisyLogit(Likelihood):
         return self._rates_pullback(self.weight * a_bar, self.weight * b_bar)
 
     def tilted_pullback(self, mean: Array, variance: Array, copies: Array) -> Array:
-        # Z = a E sigmoid(f) + b E sigmoid(-f), of which the smaller one has its digits.
-        a, b = self.rates
-        small = tilted_sigmoid(-np.abs(mean), variance).log_z
-        large = np.log1p(-np.exp(small))
-        both = np.where(mean > 0.0, [large, small], [small, large])
-        with np.errstate(divide="ignore"):
-            log_z = np.logaddexp(np.log(a) + both[0], np.log(b) + both[1])
+        log_z, both = self._log_z(mean, tilted_sigmoid(-np.abs(mean), variance).log_z)
         # Capped where a label is impossible under one of the classes: that rate is not free.
         a_bar, b_bar = copies * np.exp(np.minimum(both - log_z, 500.0))
         return self._rates_pullback(a_bar, b_bar)
