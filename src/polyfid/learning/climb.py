@@ -25,6 +25,8 @@ from polyfid.rows import Points
 
 #: Iterations of every start before the hopeless ones are dropped.
 _HEAT_ITER = 5
+#: The longest first step of a parameter: most climbs start not far from where they end.
+_FIRST_STEP = 0.3
 #: The cost of parameters under which there is no posterior.
 _REFUSED = 1e25
 #: Corrections between levels start this much smaller, in logarithms of their scale.
@@ -245,8 +247,8 @@ class _Climber:
         if max_iter <= 0 or -price < self.least:
             return Climb(start, start, -price, count, max_iter <= 0, heat.message, failures)
         # L-BFGS-B begins with the step -gradient, to the far end of the bounds if they are wide.
-        # In these units of the cost no parameter moves by more than one.
-        unit = max(1.0, float(np.abs(slope).max()))
+        # In these units of the cost it moves no parameter by more than ``_FIRST_STEP``.
+        unit = max(1.0, float(np.abs(slope).max()) / _FIRST_STEP)
 
         def scaled_cost(theta: Any) -> tuple[float, Any]:
             nonlocal first

@@ -45,7 +45,7 @@ NEGLIGIBLE = 0.05
 REFINED = 200.0
 #: With more rows than this structures are compared on a sample, and only the leading ones, at
 #: most so many, are tuned on more.
-N_COMPARED, N_LEADERS = 400, 3
+N_COMPARED, N_LEADERS = 400, 2
 #: Structures that are further behind than this, in nats, are neither refined nor weighed; and
 #: from so far behind neither columns that are singled out nor flipped labels are tried.
 REACH, FAR = 3.0, 10.0
@@ -224,13 +224,16 @@ def _move(options: Options, candidate: Candidate, leader: Candidate, change: Arr
 
 def average(weighed: list[Candidate], on: Comparison) -> Mixture:
     """The posteriors of all rows under the structures that have some weight."""
-    members = []
+    members: list[Member] = []
+    near: BinaryFit | None
     for candidate, share in shares(weighed):
         evidence, near = candidate.evidence, candidate.fit
         n_tuned = len(evidence.points)
         if n_tuned < len(on.rows):
             target = candidate.structure.target(on.target)
-            rows, near = label(on.rows, candidate.features, target), None
+            rows = label(on.rows, candidate.features, target)
+            # Rows and labels are those of the first member, and so, nearly, is the posterior.
+            near = members[0].fit if members else None
             evidence = Evidence(evidence.prior, rows.likelihood, rows.points, evidence.scheme)
         fit = _infer(evidence, candidate.optimum, on.options, near)
         fit = replace(fit, tuned_on=n_tuned)

@@ -56,6 +56,9 @@ LINKS = {
 N_COLUMNS = 200
 #: Feature maps whose points have this correlation count as one.
 ALIKE = 0.99
+#: Bounds of amplitudes. Beyond them, where labels are nearly without noise, Laplace's evidence still
+#: rises although that of EP falls.
+AMPLITUDES = 1e-5, float(np.exp(6.0))
 #: The kernel of a correction that is not there.
 ABSENT = Constant(1e-6, "fixed")
 
@@ -113,7 +116,7 @@ class Structure:
         self, features: FeatureMap, chosen: Sequence[int], n_columns: int, ard: bool
     ) -> Kernel:
         """A scaled kernel of some columns, with values that are typical for so many."""
-        scale = Constant(np.exp(1.5))
+        scale = Constant(np.exp(1.5), AMPLITUDES)
         if self.form == "additive":
             return scale * Additive(2.0)
         n, cut = len(chosen), first_code(features, n_columns)
