@@ -398,6 +398,19 @@ def test_ep_goes_on_from_its_last_posterior():
     assert warm.log_z == pytest.approx(cold.log_z, rel=IDENTITY)
 
 
+def test_a_start_that_leads_nowhere_is_given_up():
+    rng = np.random.RandomState(0)
+    x, level, one = rng.standard_normal((60, 2)), np.zeros(60, dtype=int), np.ones(60)
+    y = np.where(np.sin(2.0 * x[:, 0]) > 0.0, 1.0, -1.0)
+    covariance = ExactCovariance(Autoregressive((100.0 * RBF(),)), Points(x, level))
+    far = run(Laplace(), covariance, Logit(-y, 1000.0 * one)).belief.start()
+    cold = run(EP(), covariance, Logit(y, one), max_iter=20)
+    warm = run(EP(), covariance, Logit(y, one), far, max_iter=20)
+    assert cold.report.converged
+    assert warm.report.converged
+    assert warm.log_z == pytest.approx(cold.log_z, rel=IDENTITY)
+
+
 def test_the_cheap_steps_are_taken_and_change_nothing(monkeypatch):
     # Laplace near a factor at hand: conjugate gradients instead of a factorisation.
     covariance, likelihood = typical(60, prior=two_levels(4.0))

@@ -231,6 +231,11 @@ def run(
             done, begin = done + way.n_iter, guided.belief
         state, report = go(scheme, begin, tol, max_iter - done)
         report = replace(report, n_iter=done + report.n_iter)
+    if not report.converged and start is not None:  # it may lie in a place with no way out
+        with suppress(NotPositiveDefinite):
+            anew = run(scheme, covariance, likelihood, None, tol, max_iter, gradient)
+            if anew.report.converged:
+                return anew
     log_z = scheme.log_z(state.belief, state.labels)
     if log_z > 0.0 and not report.converged:
         raise Diverged(

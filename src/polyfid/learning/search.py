@@ -51,7 +51,7 @@ N_COMPARED, N_LEADERS = 400, 2
 REACH, FAR = 3.0, 10.0
 #: The leading structures whose other links are tried, and those whose labels may be flipped; other
 #: feature maps count for so many nats, because structures that are alike fail in the same places.
-N_RELINKED, N_FLIPPED, VARIETY = 2, 2, 2.0
+N_RELINKED, N_FLIPPED, VARIETY = 2, 3, 2.0
 #: With more rows than this Laplace, several times as fast, takes the place of EP if it may.
 N_LAPLACE = 2000
 #: Iterations of the leading structure under the scheme itself.

@@ -56,8 +56,8 @@ LINKS = {
 N_COLUMNS = 200
 #: Feature maps whose points have this correlation count as one.
 ALIKE = 0.99
-#: Bounds of amplitudes. Beyond them, where labels are nearly without noise, Laplace's evidence still
-#: rises although that of EP falls.
+#: Bounds of amplitudes. Beyond them, where labels are nearly without noise, Laplace's evidence
+#: still rises although that of EP falls.
 AMPLITUDES = 1e-5, float(np.exp(6.0))
 #: The kernel of a correction that is not there.
 ABSENT = Constant(1e-6, "fixed")
