@@ -124,7 +124,7 @@ SETS: dict[str, Maker] = {
 TEN = "ten digits"
 MAKERS = {**SETS, TEN: _bundled(datasets.load_digits)}
 #: Sets of 60 test rows or so get more draws.
-SMALL = {"iris": 30, "wine": 30}
+SMALL = {"iris": 60, "wine": 60}
 
 
 @dataclass(frozen=True)

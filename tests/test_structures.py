@@ -15,7 +15,7 @@ from tolerances import IDENTITY
 from polyfid import MultiFidelityClassifier
 from polyfid.inference.linalg import Diverged, NotPositiveDefinite
 from polyfid.kernels import RBF, Additive
-from polyfid.learning import columns, search, structures
+from polyfid.learning import candidates, columns, search, structures
 from polyfid.learning.candidates import ROUGH, Comparison
 from polyfid.learning.climb import make_hyperprior
 from polyfid.learning.mixture import infer
@@ -637,7 +637,9 @@ def lead(compared):
 
 
 @pytest.mark.parametrize("structure", STRUCTURES[1:7], ids=str)
-def test_where_the_leader_ended_is_a_good_start(compared, lead, structure):
+def test_where_the_leader_ended_is_a_good_start(monkeypatch, compared, lead, structure):
+    # Climbs to the end: where the search stops them they are some tenths of a nat apart.
+    monkeypatch.setattr(candidates, "TOLERANCE", 30.0)
     alone = climb(compared, structure)
     led = climb(compared, structure, lead)
     assert len(led.optimum.climbs) < len(alone.optimum.climbs)
