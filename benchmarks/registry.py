@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from benchmarks import (
+    adversary,
     against_gpboost,
     against_sklearn,
     convergence,
@@ -47,4 +48,5 @@ BENCHMARKS: dict[str, Callable[[Context], list[Figure]]] = {
     "vecchia": sparse.against_vecchia,
     "scale": scale.run,
     "svgp": scale.against_svgp,
+    "adversary": adversary.run,
 }

@@ -422,11 +422,12 @@ def interrupt(step):
     ("changes", "how", "error"),
     [
         ({"fidelity": np.arange(30) % 3}, {}, ValueError),
+        ({"X": pd.DataFrame(np.ones((30, 2)), columns=["b", "a"]), "y": np.ones(30)}, {}, ValueError),
         ({"y": np.arange(30) % 3, "X": np.ones((30, 5))}, {"tol": "small"}, ValueError),
         ({"X": np.ones((30, 5)), "callback": interrupt}, {}, KeyboardInterrupt),
         ({"callback": interrupt}, {"n_inducing": 5}, KeyboardInterrupt),
     ],
-    ids=["levels", "parameter", "interrupted", "interrupted sparse"],
+    ids=["levels", "one class", "parameter", "interrupted", "interrupted sparse"],
 )
 def test_a_fit_that_fails_leaves_the_estimator_as_it_was(warm_start, changes, how, error):
     X, y, fidelity = draw(20, 10)

@@ -11,7 +11,6 @@ from typing import Any
 import dask
 from distributed import Client, Future, default_client
 from sklearn.utils import check_random_state
-from threadpoolctl import threadpool_limits
 
 from polyfid.distributed.partitions import read_partitions
 from polyfid.estimator.blocks import given_levels, make_surveyor
@@ -19,7 +18,7 @@ from polyfid.estimator.classifier import MultiFidelityClassifier
 from polyfid.estimator.inputs import Columns
 from polyfid.learning.progress import Callback
 from polyfid.rows import Rows
-from polyfid.rows.source import Source, Sum
+from polyfid.rows.source import Source, Sum, one_blas_thread
 
 
 def fit(
@@ -99,7 +98,7 @@ class ClusterSource(Source):
 
     def reduce(self, function: Callable[[Rows], Sum]) -> Sum:
         # For workers in this process; Dask sees to it where workers have their own.
-        with threadpool_limits(1, user_api="blas"):
+        with one_blas_thread():
             total: Sum = add_up(self.client, function, self.blocks)
         return total
 

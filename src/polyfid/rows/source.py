@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cache, partial, reduce
 from operator import add
+from threading import Lock
 from typing import Any, TypeVar
 
 import joblib
@@ -149,9 +150,36 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def one_blas_thread() -> AbstractContextManager[Any]:
+class _OneBlasThread:
+    """Limits BLAS while any thread of the process is inside; the last one out lifts the limit.
+
+    The limit is one for the whole process. If every thread restored what it had found, a thread
+    that entered second and left last would make the limit of the first one permanent.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._inside = Lock(), 0
+        self._limit: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._inside == 0:
+                self._limit = _controller().limit(limits=1, user_api="blas")
+            self._inside += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._limit.restore_original_limits()
+
+
+_one_blas_thread = _OneBlasThread()
+
+
+def one_blas_thread() -> AbstractContextManager[None]:
     """A context in which BLAS has one thread."""
-    return _controller().limit(limits=1, user_api="blas")
+    return _one_blas_thread
 
 
 def add_up(

@@ -18,11 +18,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
-from threadpoolctl import threadpool_limits
 
 from polyfid import model_files
 from polyfid.estimator.classifier import MultiFidelityClassifier
 from polyfid.learning.progress import Callback
+from polyfid.rows.source import one_blas_thread
 from polyfid.tables.column import ColumnEncoding, Missing
 from polyfid.tables.encoder import TableEncoder, Unknown, warn_of_unknown
 from polyfid.tables.labelled import LabelledTable, Roles, one_class_error
@@ -360,7 +360,7 @@ def _workers(
         jobs = (os.cpu_count() or 1) if n_jobs is None else max(1, n_jobs)
         pool = ThreadPoolExecutor(jobs)
         try:
-            with threadpool_limits(1):  # of BLAS, or threads would start threads
+            with one_blas_thread():  # or threads would start threads
                 yield partial(cast(Any, pool.submit), model._predict), jobs
         finally:
             pool.shutdown(cancel_futures=True)
