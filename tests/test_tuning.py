@@ -213,7 +213,7 @@ def test_the_best_of_several_starts_wins():
     heights = [c.objective for c in optimum.climbs]
     assert heights == sorted(heights, reverse=True)
     assert optimum.n_evaluations == sum(c.n_evaluations for c in optimum.climbs)
-    assert str(optimum).startswith("converged: objective -0.5000, best of 3 starts")
+    assert str(optimum).startswith("converged: objective -0.5000, largest slope ")
     assert "best of 1 start," in str(climb(Surface(), [-3.0, 1.0]))
 
 

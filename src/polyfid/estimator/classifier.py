@@ -75,9 +75,12 @@ class MultiFidelityClassifier(LatentClassifier):
     max_iter : int
         Optimiser iterations per start.
     tol : float
-        Relative tolerance of tuning: smaller is more exact and slower. A kernel that is given is
-        tuned to ``tol``; structures (``kernel="auto"``) to 200 ``tol`` divided by the number of
-        their hyper-parameters, at least ``tol``; fits with inducing points to 1000 ``tol``.
+        Tolerance of tuning: smaller is more exact and slower. Tuning ends, and has converged, where
+        no hyper-parameter has a slope of the objective above 200 ``tol`` nats per unit (of its
+        logarithm, for those of kernels); ``report_`` has the largest one. The limit is wider for
+        structures (``kernel="auto"``: 1500 times, shared by their hyper-parameters) and with
+        inducing points (25 times, and growing with the root of the number of rows beyond 100).
+        Slopes of 0.05 always count as converged: they leave less than 0.01 nats.
     standardize : bool
         Bring every feature to mean 0 and standard deviation 1 first. Length-scales are then in
         standard deviations. With ``kernel="auto"``, False also keeps features from being warped.

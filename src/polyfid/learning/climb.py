@@ -29,6 +29,13 @@ _HEAT_ITER = 5
 _FIRST_STEP = 0.3
 #: The cost of parameters under which there is no posterior.
 _REFUSED = 1e25
+#: A climb ends where no parameter has a slope, in nats, above this many times ``tol``.
+_SLOPE = 200.0
+#: It has converged if slopes are at most this, however small ``tol`` is: the weak prior alone has
+#: a curvature of 0.16 or more in each parameter, so that no more than 0.01 nats are left.
+FLAT = 0.05
+#: Nor does a climb go on where a step gains less than this, relative to the cost.
+_NO_GAIN = 1e-8
 #: Corrections between levels start this much smaller, in logarithms of their scale.
 _SMALLER_CORRECTION = 1.5
 
@@ -38,7 +45,11 @@ LogPrior = Callable[[Array], tuple[float, Array]]
 
 @dataclass(frozen=True)
 class Climb:
-    """One ascent: where it started, where it ended, and how it went."""
+    """One ascent: where it started, where it ended, and how it went.
+
+    ``slope`` is the largest entry of the projected gradient at the end, in nats: without entries
+    that point beyond a bound. NaN in files of earlier versions.
+    """
 
     start: Array
     theta: Array
@@ -47,6 +58,7 @@ class Climb:
     converged: bool
     message: str
     inner_failures: int
+    slope: float = np.nan
 
 
 @dataclass(frozen=True)
@@ -72,8 +84,9 @@ class Optimum:
 
     def __str__(self) -> str:
         state = "converged" if self.converged else f"not converged ({self.best.message})"
+        slope = "" if np.isnan(self.best.slope) else f", largest slope {self.best.slope:.1g}"
         return (
-            f"{state}: objective {self.objective:.4f}, best of {len(self.climbs)} "
+            f"{state}: objective {self.objective:.4f}{slope}, best of {len(self.climbs)} "
             f"start{'s' * (len(self.climbs) != 1)}, {self.n_evaluations} evaluations"
         )
 
@@ -245,7 +258,9 @@ class _Climber:
         first: Any = cost(start)
         price, slope = first
         if max_iter <= 0 or -price < self.least:
-            return Climb(start, start, -price, count, max_iter <= 0, heat.message, failures)
+            steepest = _steepest(start, slope, self.evidence.bounds)
+            flat = max_iter <= 0 and steepest <= self._flat
+            return Climb(start, start, -price, count, flat, heat.message, failures, steepest)
         # L-BFGS-B begins with the step -gradient, to the far end of the bounds if they are wide.
         # In these units of the cost it moves no parameter by more than ``_FIRST_STEP``.
         unit = max(1.0, float(np.abs(slope).max()) / _FIRST_STEP)
@@ -270,14 +285,27 @@ class _Climber:
             callback=watch,
             options={
                 "maxiter": max_iter,
-                "ftol": 1e-3 * self.tol * min(1.0, max(1.0, abs(price)) / unit),
-                "gtol": 200.0 * self.tol / unit,
+                "ftol": _NO_GAIN * min(1.0, max(1.0, abs(price)) / unit),
+                "gtol": _SLOPE * self.tol / unit,
                 "maxls": 30,
             },
         )
         self.evidence.warm = warm
         price = float(result.fun) * unit
-        converged, message = bool(result.success and price < _REFUSED), str(result.message)
-        if goal is not None and not result.success and _arrived(result.x, -price, goal):
+        steepest = _steepest(result.x, result.jac * unit, self.evidence.bounds)
+        converged, message = price < _REFUSED and steepest <= self._flat, str(result.message)
+        if goal is not None and not converged and _arrived(result.x, -price, goal):
             converged, message = goal.converged, "arrived where another climb ended"
-        return Climb(heat.start, result.x, -price, count, converged, message, failures)
+        return Climb(heat.start, result.x, -price, count, converged, message, failures, steepest)
+
+    @property
+    def _flat(self) -> float:
+        """Slopes of a climb that has converged."""
+        return max(_SLOPE * self.tol, FLAT)
+
+
+def _steepest(theta: Array, slope: Array, bounds: Array) -> float:
+    """The largest slope of a cost that does not lead out of the bounds."""
+    low, high = bounds.T
+    free = np.where(slope > 0.0, theta > low, theta < high)
+    return float(np.abs(slope[free]).max(initial=0.0))

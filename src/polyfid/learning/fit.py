@@ -41,10 +41,14 @@ N_START, N_STRUCTURE = 600, 1500
 N_KEPT = 2000
 #: How far a belief may be from its fixed point, in standard deviations, while tuning and in the
 #: end: half the square of it is what the bound lacks. Passes over very many rows are dear.
-TUNING_TOL, FINAL_TOL, ROUGH_TOL = 0.2, 1e-5, 0.02
+TUNING_TOL, FINAL_TOL, ROUGH_TOL = 0.05, 1e-5, 0.02
 N_ROUGH = 20_000
-#: The bound is climbed to this many times ``tol``.
-TOLERANCE = 1000.0
+#: While inducing points move, which is a rough climb anyway.
+MOVING_TOL = 0.2
+#: The bound of 100 rows is climbed to this many times ``tol``, and that of more rows to a multiple
+#: that grows with the root of their number, as slopes do that are the same share of a posterior
+#: standard deviation of the hyper-parameters.
+TOLERANCE, N_TOLERANCE = 25.0, 100.0
 MAX_PASSES = 50
 #: Steps in which inducing points move.
 MOVES = 15
@@ -269,6 +273,8 @@ def _tune(model: _SparseModel, options: Options, report: _Reporter, may_move: bo
     rows = model.rows
     hyperprior = make_hyperprior(model.prior, rows.likelihood, rows.points, options.weak_prior)
     n, n_evaluations = len(hyperprior.mean), 0
+    n_labels = float(rows.likelihood.weight.sum())
+    tolerance = TOLERANCE * float(np.sqrt(max(1.0, n_labels / N_TOLERANCE)))
 
     def log_prior(theta: Array) -> tuple[float, Array]:
         density, slope = hyperprior(theta[:n])
@@ -280,9 +286,10 @@ def _tune(model: _SparseModel, options: Options, report: _Reporter, may_move: bo
     if n:
         stages.append((SparseEvidence, options.max_iter))
     for kind, max_iter in stages:
-        evidence = model.evidence(model.rows, kind)
+        tol = MOVING_TOL if kind.moves else TUNING_TOL
+        evidence = model.evidence(model.rows, kind, tol)
         evidence.watch = report.tuning
-        limits = min(max_iter, options.max_iter), options.tol * TOLERANCE
+        limits = min(max_iter, options.max_iter), options.tol * tolerance
         optimum = maximise(evidence, log_prior, [evidence.theta], *limits)
         n_evaluations += optimum.n_evaluations
         best = replace(optimum.best, n_evaluations=n_evaluations)
