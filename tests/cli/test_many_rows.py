@@ -86,7 +86,10 @@ def long_table(folder):
     pd.DataFrame(columns).to_parquet(folder / "long.parquet")
 
 
-def test_ctrl_c_leaves_the_checkpoint_and_nothing_else(polyfid, folder, process, long_table):
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_leaves_the_checkpoint_and_nothing_else(
+    polyfid, folder, process, long_table, number, code
+):
     scratch = folder / "scratch"
     scratch.mkdir()
     call = (
@@ -99,9 +102,9 @@ def test_ctrl_c_leaves_the_checkpoint_and_nothing_else(polyfid, folder, process,
     while not (folder / "c.polyfid").exists() and time.monotonic() < deadline:
         assert run.poll() is None, run.communicate()
         time.sleep(0.02)
-    run.send_signal(signal.SIGINT)
+    run.send_signal(number)
     _, stderr = run.communicate(timeout=60)
-    assert run.returncode == 130
+    assert run.returncode == code
     assert b"c.polyfid has the state so far; the same command resumes from it" in stderr
     assert {*folder.iterdir()} - before == {folder / "c.polyfid"}
     assert list(scratch.iterdir()) == []
