@@ -3,6 +3,7 @@
 import gzip
 import signal
 import time
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -88,12 +89,12 @@ def long_table(folder):
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_leaves_the_checkpoint_and_nothing_else(
-    polyfid, folder, process, long_table, number, code
+    polyfid, folder, process, long_table, monkeypatch, number, code
 ):
     scratch = folder / "scratch"
     scratch.mkdir()
     call = (
-        "fit long.parquet --kernel rbf --inducing 100,50 --tuning 100 --in-blocks "
+        "fit long.parquet --kernel rbf --inducing 100,50 --tuning 2000 --in-blocks "
         f"--spool {scratch} --checkpoint c.polyfid -o m.polyfid"
     )
     before = {*folder.iterdir()}
@@ -109,6 +110,10 @@ def test_a_signal_leaves_the_checkpoint_and_nothing_else(
     assert {*folder.iterdir()} - before == {folder / "c.polyfid"}
     assert list(scratch.iterdir()) == []
 
+    state = library.load("c.polyfid")._fits[0].inference.outcome
+    assert state in ("moving points", "tuning")  # the first checkpoint is that of the start
+    again = Mock(side_effect=AssertionError("started again"))
+    monkeypatch.setattr("polyfid.learning.fit.tune", again)
     polyfid(call)
     assert library.load("m.polyfid").classifier.converged_
     assert not (folder / "c.polyfid").exists()

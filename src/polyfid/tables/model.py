@@ -132,8 +132,9 @@ class TableModel:
         rows : int
             Rows per block.
         checkpoint : path, optional
-            The classifier is saved here after every pass. If the file exists when the fit begins,
-            and is of the same fit, the fit continues from it. In the end it is removed.
+            The classifier is saved here after every pass, and now and then while it is tuned. If
+            the file exists when the fit begins, and is of the same fit, the fit continues from it.
+            In the end it is removed.
         spool : path, optional
             The folder in which to make the temporary one; that for temporary files by default. It
             takes 8 bytes per number and 8 to 16 per row; ``say`` is told how much before.
