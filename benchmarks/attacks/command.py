@@ -53,7 +53,13 @@ class Outcome:
 
     @property
     def crash(self) -> str | None:
-        """What on standard error no user should see, if there is anything."""
+        """What on standard error no user should see, if there is anything.
+
+        Ctrl-C in a terminal reaches the worker processes of joblib too, and one that is just being
+        started says so: that is not in polyfid's hands.
+        """
+        if "popen_loky_posix" in self.stderr and "KeyboardInterrupt" in self.stderr:
+            return None
         for mark in ("Traceback", "Exception ignored", "Error in sys", "Fatal Python"):
             if mark in self.stderr:
                 return f"{mark}: ...{self.stderr.strip()[-150:]}"
@@ -81,10 +87,8 @@ class Call:
                 cwd=folder,
                 env={**os.environ, **ONE_THREAD, "TMPDIR": str(scratch), "NO_COLOR": "1"},
                 stdin=source,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
                 start_new_session=True,
-                **options,
+                **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options},
             )
         finally:
             if not isinstance(source, int):
@@ -101,11 +105,18 @@ def finish(process: subprocess.Popen[bytes], started: float) -> Outcome:
     try:
         out, err = process.communicate(timeout=TIMEOUT)
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
+        kill_session(process.pid)
         process.communicate()
         raise RuntimeError(f"it hangs for more than {TIMEOUT:g} s") from None
     seconds = time.monotonic() - started
-    return Outcome(process.returncode, out, err.decode(errors="replace"), seconds)
+    text = (err or b"").decode(errors="replace")
+    return Outcome(process.returncode, out or b"", text, seconds)
+
+
+def kill_session(leader: int) -> None:
+    """Kill the processes that a command has started, which may outlive it."""
+    with suppress(ProcessLookupError):
+        os.killpg(leader, signal.SIGKILL)
 
 
 def handles_signals(pid: int) -> bool:

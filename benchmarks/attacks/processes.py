@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from benchmarks.attacks.command import (
     fresh,
     handles_signals,
     is_whole,
+    kill_session,
     make_tables,
     relatives,
 )
@@ -148,13 +150,17 @@ class Scene:
         """What went wrong in a run that got a signal."""
         before = self.prepare(older=shot.place % 3 == 2)
         started = time.monotonic()
-        process = self.call.start(self.folder, self.scratch)
+        killed = shot.number == signal.SIGKILL
+        # Workers that outlive a killed parent hold its pipes for some minutes.
+        quiet = dict.fromkeys(("stdout", "stderr"), subprocess.DEVNULL) if killed else {}
+        process = self.call.start(self.folder, self.scratch, **quiet)
         self.await_handlers(process.pid)
         time.sleep(self.seconds * shot.moment)
         if process.poll() is None:
             (os.killpg if shot.to_group else os.kill)(process.pid, shot.number)
         outcome = finish(process, started)
-        killed = shot.number == signal.SIGKILL
+        if killed:
+            kill_session(process.pid)
         codes = {0, -9} if killed else {0, 128 + shot.number}
         if outcome.code not in codes:
             return f"exit code {outcome.code}: {outcome.stderr[-150:]}"
