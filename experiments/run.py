@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator, Iterable
 from contextlib import closing
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -24,12 +24,14 @@ from threadpoolctl import threadpool_limits
 from experiments.cells import Cell, Key, Row, key_of, versions
 
 PATIENCE = 2.0  # seconds that a worker process may outlive the process that started it
+_FIRST = b'{"experiment": "'  # how lines of rows begin
 
 
 class RowFile:
     """The rows in ``rows.jsonl`` of a directory; of lines with the same key the last one counts.
 
-    A last line that was cut short is removed when the file is opened.
+    A process that is killed while it writes leaves a line that is cut short, with the next row
+    behind it if another process goes on. Such lines are skipped: their rows are not there.
     """
 
     def __init__(self, directory: str | PathLike[str]) -> None:
@@ -38,26 +40,33 @@ class RowFile:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         if not self.path.exists():
             return
-        text = self.path.read_bytes()
-        whole = text[: text.rfind(b"\n") + 1]
-        for number, line in enumerate(whole.splitlines(), start=1):
+        *lines, rest = self.path.read_bytes().split(b"\n")
+        cut = [(len(lines) + 1, rest)] if rest else []
+        for number, line in enumerate(lines, start=1):
             try:
                 row = json.loads(line)
-                row["experiment"], row["problem"]
-            except (ValueError, TypeError, KeyError):
-                where = f"line {number} of {self.path}"
-                raise ValueError(
-                    f"{where} is not a row of results; name another directory with --out"
-                ) from None
+            except ValueError:
+                cut.append((number, line))
+                continue
+            if not _is_row(row):
+                raise self._error(number)
             self._set(row)
-        if len(whole) < len(text):
-            os.truncate(self.path, len(whole))
+        for number, line in cut:
+            if not self.rows and not _begins_like_a_row(line):
+                raise self._error(number)
+
+    def _error(self, number: int) -> ValueError:
+        return ValueError(
+            f"line {number} of {self.path} is not a row of results; name another directory with "
+            "--out"
+        )
 
     def append(self, row: Row) -> None:
-        """Write a row."""
+        """Write a row, in place of a last line that is cut short."""
         self._set(row)
         text = json.dumps(_plain(row), ensure_ascii=False, allow_nan=False)
-        with self.path.open("ab") as file:
+        with self.path.open("a+b") as file:
+            _drop_last_line_if_cut(file)
             file.write(text.encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())
@@ -66,6 +75,27 @@ class RowFile:
         """A row takes the place of an earlier one with its key, and comes last."""
         self.rows.pop(key_of(row), None)
         self.rows[key_of(row)] = row
+
+
+def _is_row(value: Any) -> bool:
+    if not isinstance(value, dict) or not {"experiment", "problem"} <= {*value}:
+        return False
+    return not any(isinstance(part, list | dict) for part in key_of(value))
+
+
+def _begins_like_a_row(line: bytes) -> bool:
+    """Whether text, perhaps cut short, begins as rows that were written here do."""
+    return line.startswith(_FIRST) or _FIRST.startswith(line)
+
+
+def _drop_last_line_if_cut(file: IO[bytes]) -> None:
+    """Remove what is behind the last end of line; a row must not be glued to it."""
+    if file.seek(0, os.SEEK_END) == 0:
+        return
+    file.seek(-1, os.SEEK_END)
+    if file.read(1) != b"\n":
+        file.seek(0)
+        file.truncate(file.read().rfind(b"\n") + 1)
 
 
 def _plain(value: Any) -> Any:

@@ -1,13 +1,19 @@
 """Many rows behind the estimator: inducing points, rows in blocks, plans, warm starts."""
 
+import warnings
+from unittest.mock import Mock
+
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 import polyfid
-from polyfid import ArrayBlocks, MultiFidelityClassifier
+from polyfid import ArrayBlocks, MultiFidelityClassifier, model_files
 from polyfid.datasets import make_cokriging
+from polyfid.estimator import fitted as estimator_fitted
 from polyfid.kernels import RBF, Categorical, Linear
+from polyfid.learning import fit as learning_fit
 from polyfid.learning.plan import EXACT_ROWS, Options, make_plan
 
 
@@ -246,6 +252,84 @@ def test_an_interrupted_fit_goes_on(data, tmp_path):
         assert model.converged_
         assert len(model._fits[0].inference.bounds) < len(whole._fits[0].inference.bounds)
         assert_same(model, whole, data, 2e-3)
+
+
+def count_tuning(model, blocks, **given):
+    """Fit, and return the number of passes over the tuning sample."""
+    stages = []
+    model.fit_blocks(blocks, callback=lambda step: stages.append(step.stage), **given)
+    return stages.count("tuning")
+
+
+def stop_tuning_at(share, passes):
+    """A callback that interrupts a fit when it has done a share of its tuning passes."""
+
+    def stop(step):
+        assert step.stage == "tuning"
+        if step.done >= share * passes:
+            raise KeyboardInterrupt
+
+    return stop
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.9])
+def test_a_fit_that_is_interrupted_while_it_is_tuned_goes_on(data, tmp_path, monkeypatch, share):
+    blocks = ArrayBlocks(data.data, data.target, data.fidelity, rows=200)
+    monkeypatch.setattr(estimator_fitted, "SAVE_EVERY", 0.0)
+    whole, path = sparse(kernel="auto"), tmp_path / "first.polyfid"
+    passes = count_tuning(whole, blocks)
+    first = sparse(kernel="auto", warm_start=True)
+    with pytest.raises(KeyboardInterrupt):
+        first.fit_blocks(blocks, checkpoint=path, callback=stop_tuning_at(share, passes))
+    assert not hasattr(first, "report_")
+    monkeypatch.setattr(learning_fit, "learn", Mock(side_effect=AssertionError("searched again")))
+    for model in (first, polyfid.load(path).set_params(warm_start=True)):
+        assert count_tuning(model, blocks) <= (1.0 - share) * passes + 12
+        assert model.converged_
+        assert [s.name for s in model.structures_] == [s.name for s in whole.structures_]
+        gain = model.log_marginal_likelihood_value_ - whole.log_marginal_likelihood_value_
+        assert gain > -0.5
+        assert_same(model, whole, data, 0.05)
+
+
+def test_tuning_is_saved_when_that_takes_little_of_the_time(data, tmp_path, monkeypatch):
+    blocks = ArrayBlocks(data.data, data.target, data.fidelity, rows=200)
+    written, write = [], model_files.write
+
+    def count(*given):
+        written.append(given)
+        write(*given)
+
+    monkeypatch.setattr(model_files, "write", count)
+    monkeypatch.setattr(estimator_fitted, "SAVE_EVERY", np.inf)
+    steps = []
+    model = sparse().fit_blocks(blocks, checkpoint=tmp_path / "c", callback=steps.append)
+    assert model.converged_
+    assert len(written) == 1 + sum(step.stage == "passes" for step in steps)
+    assert steps[0].stage == "tuning"
+    assert steps[0].done == 0
+    assert all(len(step.checkpoint) == 1 for step in steps)
+
+
+def test_an_interrupt_while_a_later_class_is_tuned(data):
+    y = data.target + (data.data[:, 0] > 0.5)
+    blocks = ArrayBlocks(data.data, y, data.fidelity, rows=200)
+    model, begun = sparse(warm_start=True, max_iter=20), []
+
+    def stop(step):
+        begun.append(step.class_index)
+        if step.class_index == 1 and step.stage == "tuning" and step.done == 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        model.fit_blocks(blocks, callback=stop)
+    before = begun.count(0)
+    begun.clear()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # of few iterations
+        model.fit_blocks(blocks, callback=lambda step: begun.append(step.class_index))
+    assert begun.count(0) < before
+    assert len(model._mixtures) == 3
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import gzip
 import signal
 import time
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -86,11 +87,14 @@ def long_table(folder):
     pd.DataFrame(columns).to_parquet(folder / "long.parquet")
 
 
-def test_ctrl_c_leaves_the_checkpoint_and_nothing_else(polyfid, folder, process, long_table):
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_leaves_the_checkpoint_and_nothing_else(
+    polyfid, folder, process, long_table, monkeypatch, number, code
+):
     scratch = folder / "scratch"
     scratch.mkdir()
     call = (
-        "fit long.parquet --kernel rbf --inducing 100,50 --tuning 100 --in-blocks "
+        "fit long.parquet --kernel rbf --inducing 100,50 --tuning 2000 --in-blocks "
         f"--spool {scratch} --checkpoint c.polyfid -o m.polyfid"
     )
     before = {*folder.iterdir()}
@@ -99,13 +103,17 @@ def test_ctrl_c_leaves_the_checkpoint_and_nothing_else(polyfid, folder, process,
     while not (folder / "c.polyfid").exists() and time.monotonic() < deadline:
         assert run.poll() is None, run.communicate()
         time.sleep(0.02)
-    run.send_signal(signal.SIGINT)
+    run.send_signal(number)
     _, stderr = run.communicate(timeout=60)
-    assert run.returncode == 130
+    assert run.returncode == code
     assert b"c.polyfid has the state so far; the same command resumes from it" in stderr
     assert {*folder.iterdir()} - before == {folder / "c.polyfid"}
     assert list(scratch.iterdir()) == []
 
+    state = library.load("c.polyfid")._fits[0].inference.outcome
+    assert state in ("moving points", "tuning")  # the first checkpoint is that of the start
+    again = Mock(side_effect=AssertionError("started again"))
+    monkeypatch.setattr("polyfid.learning.fit.tune", again)
     polyfid(call)
     assert library.load("m.polyfid").classifier.converged_
     assert not (folder / "c.polyfid").exists()

@@ -40,7 +40,13 @@ def test_fit_imports_no_more_of_scikit_learn_than_an_estimator_needs(python):
     assert run.returncode == 0, run.stderr
 
 
-def test_ctrl_c_while_reading(folder, process, tmp_path):
+#: The signals that stop a command, and its exit codes.
+STOPS = [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+STOPPED = b"polyfid: stopped; no file is left half written\n"
+
+
+@pytest.mark.parametrize(("number", "code"), STOPS)
+def test_a_signal_while_reading(folder, process, tmp_path, number, code):
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     before = {p: p.read_bytes() for p in folder.iterdir()}
@@ -50,13 +56,78 @@ def test_ctrl_c_while_reading(folder, process, tmp_path):
     deadline = time.monotonic() + 60
     while not list(scratch.glob("*.stdin")) and time.monotonic() < deadline:
         time.sleep(0.05)
-    run.send_signal(signal.SIGINT)
+    run.send_signal(number)
     stdout, stderr = run.communicate(timeout=60)
-    assert run.returncode == 130
+    assert run.returncode == code
     assert stdout == b""
-    assert stderr == b"polyfid: stopped; no file is left half written\n"
+    assert stderr == STOPPED
     assert {p: p.read_bytes() for p in folder.iterdir()} == before
     assert not list(scratch.iterdir())
+
+
+@pytest.mark.parametrize(("number", "code"), STOPS)
+def test_a_signal_before_the_verb_begins(python, number, code):
+    run = python(
+        "import os, sys, importlib.abc\n"
+        "class Finder(importlib.abc.MetaPathFinder):\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        f"        if name == 'typer': os.kill(os.getpid(), {int(number)})\n"
+        "sys.meta_path.insert(0, Finder())\n"
+        "sys.argv = ['polyfid', 'inspect', 'model.polyfid']\n"
+        "from polyfid.cli import main\nmain()\n"
+    )
+    assert (run.returncode, run.stdout, run.stderr) == (code, "", STOPPED.decode())
+
+
+IN_A_VERB = (
+    "import os, signal, sys, time\n"
+    "from polyfid import model_files\n"
+    "def inspect(path):\n"
+    "    {code}\n"
+    "    return {{}}\n"
+    "model_files.inspect = inspect\n"
+    "sys.argv = ['polyfid', 'inspect', 'model.polyfid']\n"
+    "from polyfid.cli import main\nmain()\n"
+)
+TERMINATE = "os.kill(os.getpid(), signal.SIGTERM)"
+
+
+def test_a_signal_during_an_import_waits_for_its_end(python, folder):
+    """Or modules in C would turn it into an ImportError."""
+    (folder / "slow.py").write_text(
+        f"import os, signal, time\n{TERMINATE}\ntime.sleep(0.1)\nprint('whole', flush=True)\n"
+    )
+    run = python(IN_A_VERB.format(code="import slow; time.sleep(60)"))
+    assert (run.returncode, run.stdout, run.stderr) == (143, "whole\n", STOPPED.decode())
+
+
+def test_further_signals_do_not_disturb_the_removal_of_files(python):
+    code = (
+        f"try: {TERMINATE}; time.sleep(60)\n    finally: {TERMINATE}; print('removed', flush=True)"
+    )
+    run = python(IN_A_VERB.format(code=code))
+    assert (run.returncode, run.stdout, run.stderr) == (143, "removed\n", STOPPED.decode())
+
+
+def test_a_signal_that_is_ignored_stays_so(python):
+    """As by nohup."""
+    code = "os.kill(os.getpid(), signal.SIGHUP)"
+    run = python(
+        "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
+        + IN_A_VERB.format(code=code)
+    )
+    assert (run.returncode, run.stderr) == (0, "")
+
+
+def test_the_library_leaves_signals_alone(python):
+    run = python(
+        "import signal\n"
+        "numbers = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]\n"
+        "before = [*map(signal.getsignal, numbers)]\n"
+        "import polyfid, polyfid.cli.app\n"
+        "assert [*map(signal.getsignal, numbers)] == before\n"
+    )
+    assert run.returncode == 0, run.stderr
 
 
 def test_a_reader_that_closes_the_output(folder, process):

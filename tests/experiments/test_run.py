@@ -88,7 +88,42 @@ def test_a_line_cut_short_is_dropped_and_run_again(folder, out, lost):
     assert (out / "rows.jsonl").read_bytes() == whole
 
 
-@pytest.mark.parametrize("text", ['{"a": 1}\n', "a,b\n", "[1]\n"])
+@pytest.mark.parametrize("lost", [1, 2, 150])
+def test_a_line_cut_short_before_others_is_dropped_and_run_again(folder, out, lost):
+    """Another process went on behind the cut: its first row is glued to the line, and lost too."""
+    run(cells(folder), out)
+    rows = (out / "rows.jsonl").read_bytes().splitlines(keepends=True)
+    rows[1] = rows[1][:-lost]
+    (out / "rows.jsonl").write_bytes(b"".join(rows))
+    assert [row["seed"] for row in RowFile(out).rows.values()] == [0, 3, 4]
+    assert run(cells(folder), out) == (2, 3, 0)
+    assert run(cells(folder), out) == (0, 5, 0)
+
+
+@pytest.mark.parametrize("kept", [0, 1, 10, 40])
+def test_a_first_line_cut_short_is_no_other_file(folder, out, kept):
+    run(cells(folder, 1), out)
+    whole = (out / "rows.jsonl").read_bytes()
+    (out / "rows.jsonl").write_bytes(whole[:kept])
+    assert RowFile(out).rows == {}
+    assert (out / "rows.jsonl").read_bytes() == whole[:kept]  # reading changes nothing
+    assert run(cells(folder, 1), out) == (1, 0, 0)
+    assert (out / "rows.jsonl").read_bytes() == whole
+
+
+def test_rows_after_a_kill_in_the_middle_of_writing(folder, out):
+    """Killed at any byte, and gone on with, whether or not the end was mended: nothing is lost."""
+    run(cells(folder, 3), out)
+    whole = (out / "rows.jsonl").read_bytes()
+    for cut in range(len(whole)):
+        (out / "rows.jsonl").write_bytes(whole[:cut])
+        file = RowFile(out)
+        assert len(file.rows) == whole[:cut].count(b"\n")
+        file.append(row(seed=99))
+        assert [r["seed"] for r in RowFile(out).rows.values()] == [*range(len(file.rows) - 1), 99]
+
+
+@pytest.mark.parametrize("text", ['{"a": 1}\n', "a,b\n", "[1]\n", "a note", '{"experiment": 1}\n'])
 def test_rows_of_something_else_are_left_alone(out, text):
     out.mkdir()
     (out / "rows.jsonl").write_text(text)

@@ -274,7 +274,7 @@ def test_no_pass_that_is_kept_lowers_the_bound():
     prior = Autoregressive((3000.0 * RBF(0.5),))
     evidence = SparseEvidence(prior, rows, Inducing((points.x[::10],)), tol=1e-6, max_iter=300)
     told = []
-    evidence.watch = told.append
+    evidence.watch = lambda theta, fixed: told.append(fixed)
     _, fixed = evidence.fixed(evidence.theta)
     assert fixed.report.converged
     assert fixed.report.n_iter == len(fixed.report.bounds) - 1 == len(told) - 1

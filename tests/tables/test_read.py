@@ -2,8 +2,10 @@
 
 import gzip
 import io
+import os
 import subprocess
 import sys
+import threading
 from contextlib import suppress
 
 import numpy as np
@@ -113,6 +115,20 @@ def test_ten_thousand_columns(write):
     path = write(",".join(names) + "\n" + ",".join(["1.5"] * 10_000) + "\n")
     assert read_table(path).shape == (1, 10_000)
     assert next(iter_blocks(path, {"column_9999": "float64"})).iloc[0, 0] == 1.5
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+def test_a_named_pipe_is_read_once(tmp_path, monkeypatch):
+    """As of a shell's <(zcat rows.csv.gz)."""
+    scratch, pipe = tmp_path / "scratch", tmp_path / "pipe"
+    scratch.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(scratch))
+    os.mkfifo(pipe)
+    feeder = threading.Thread(target=pipe.write_text, args=("a,b\n1,2\n",), daemon=True)
+    feeder.start()
+    assert read_table(pipe).to_dict("list") == {"a": [1], "b": [2]}
+    feeder.join(timeout=10)
+    assert list(scratch.iterdir()) == []
 
 
 def test_standard_input(monkeypatch):

@@ -9,6 +9,9 @@ __all__ = ["main"]
 
 def main() -> None:
     """Run the command with the arguments of the process."""
+    from polyfid.cli.signals import install
+
+    install()
     try:
         from polyfid.cli.app import app
 
@@ -19,5 +22,3 @@ def main() -> None:
         advice = f'The command needs {error.name}. Install it with: pip install "polyfid[cli]"'
         print(advice, file=sys.stderr)
         sys.exit(2)
-    except KeyboardInterrupt:  # before a verb began
-        sys.exit(130)

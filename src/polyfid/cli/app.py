@@ -26,7 +26,8 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 done, 1 a problem with the data, 2 a problem with the call, 130 stopped.",
+    epilog="Exit codes: 0 done, 1 a problem with the data, 2 a problem with the call, 130 stopped "
+    "by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP.",
 )
 
 

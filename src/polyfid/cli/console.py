@@ -1,6 +1,7 @@
 """What a command prints: text for people, JSON for programs, progress, and errors as exit codes.
 
-Exit codes: 0 done; 1 a problem with the data; 2 a problem with the call; 130 interrupted.
+Exit codes: 0 done; 1 a problem with the data; 2 a problem with the call; 130 stopped by
+Ctrl-C, 143 by SIGTERM, 129 by SIGHUP.
 """
 
 # ruff: noqa: RUF009  (the calls in the dataclass make fields)
@@ -25,6 +26,7 @@ import typer
 
 from polyfid.cli.config import read_config, write_config
 from polyfid.cli.options import running
+from polyfid.cli.signals import STOPPED, stoppable
 from polyfid.text import visible
 
 if TYPE_CHECKING:
@@ -171,11 +173,13 @@ def problems_of(error: BaseException) -> Sequence[str]:
 def exit_codes() -> Iterator[None]:
     """Errors in the block become sentences and exit codes instead of tracebacks."""
     try:
-        yield
-        sys.stdout.flush()
-    except KeyboardInterrupt:
-        complain("stopped; no file is left half written")
-        raise typer.Exit(INTERRUPTED) from None
+        with stoppable():
+            yield
+            sys.stdout.flush()
+    except KeyboardInterrupt as stop:
+        with suppress(OSError):  # the terminal may be closed
+            complain(STOPPED)
+        raise typer.Exit(getattr(stop, "exit_code", INTERRUPTED)) from None
     except BrokenPipeError:  # whoever reads the output has closed it, as head does
         with suppress(OSError, ValueError):  # or the interpreter complains of what is not written
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

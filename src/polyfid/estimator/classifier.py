@@ -304,8 +304,9 @@ class MultiFidelityClassifier(LatentClassifier):
             are read several times and must be the same every time: a list, an object that can be
             iterated over again, such as `polyfid.ArrayBlocks`, or a function; not a generator.
         checkpoint : path, optional
-            After every pass the model as it is then is saved here; see `save`. A model that was
-            read from such a file goes on from there, with ``warm_start=True``.
+            After every pass, and now and then while hyper-parameters are tuned, the model as it is
+            then is saved here; see `save`. A model that was read from such a file goes on from
+            there, with ``warm_start=True``.
         callback : callable, optional
             Receives a `polyfid.learning.progress.Progress` after every pass.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -24,13 +25,17 @@ from polyfid.learning.progress import Callback, Progress
 from polyfid.rows import Rows
 from polyfid.rows.source import InMemory, Source
 
+#: While a model is tuned it is not saved again before this many times what saving it took.
+SAVE_EVERY = 20.0
+
 
 @dataclass
 class FitRun:
     """One run of a fit, which is also the callback of its own steps.
 
-    ``earlier`` is a fit to continue. ``save`` is called after every pass, once all classes have a
-    model; ``latest`` has the models after the last pass, of the first classes or of all.
+    ``earlier`` is a fit to continue. ``latest`` has the models after the last step, of the first
+    classes or of all; those are given to ``save`` after every pass, and while the last class is
+    tuned whenever that takes little of the time.
     """
 
     info: FitInfo
@@ -41,6 +46,7 @@ class FitRun:
     save: Callable[[FittedModel], None] | None = None
     verbose: int = 0
     latest: FittedModel | None = field(default=None, init=False)
+    _next_save: float = field(default=-np.inf, init=False)
 
     def fit(self, rows: Rows) -> FittedModel:
         """Fit to rows in memory, exactly or with inducing points."""
@@ -97,16 +103,27 @@ class FitRun:
     def __call__(self, progress: Progress) -> None:
         """A step was done."""
         done, value = progress.done, progress.value
-        if progress.stage == "passes":
-            self.latest = self._model(progress.checkpoint)
-            if self.verbose and done:
-                which = self.info.classes[progress.class_index]
-                who = "" if progress.n_classes == 1 else f"class {which}, "
-                print(f"polyfid: {who}pass {done}, bound {value:.4f}", flush=True)
-            if self.save is not None and len(progress.checkpoint) == progress.n_classes:
-                self.save(self.latest)
+        if progress.stage in ("tuning", "passes"):
+            self._keep(progress)
+        if progress.stage == "passes" and self.verbose and done:
+            which = self.info.classes[progress.class_index]
+            who = "" if progress.n_classes == 1 else f"class {which}, "
+            print(f"polyfid: {who}pass {done}, bound {value:.4f}", flush=True)
         if self.callback is not None:
             self.callback(progress)
+
+    def _keep(self, progress: Progress) -> None:
+        """Keep the models so far, and save them if that is due."""
+        before = () if self.latest is None else self.latest.mixtures
+        self.latest = self._model(progress.checkpoint)
+        if self.save is None or len(progress.checkpoint) < progress.n_classes:
+            return
+        started = time.monotonic()
+        is_new = [*map(id, before)] != [*map(id, progress.checkpoint)]
+        if progress.stage == "passes" or (is_new and started >= self._next_save):
+            self.save(self.latest)
+            now = time.monotonic()
+            self._next_save = now + SAVE_EVERY * (now - started)
 
 
 class LatentClassifier(ClassifierMixin, BaseEstimator):

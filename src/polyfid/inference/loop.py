@@ -21,7 +21,8 @@ from polyfid.arrays import Array
 #: Natural parameters: the quadratic one and the linear one.
 Natural = tuple[Array, Array]
 
-Outcome = Literal["converged", "stalled", "out of steps", "under way"]
+#: The last two are of fits whose tuning has not ended: whether inducing points move still.
+Outcome = Literal["converged", "stalled", "out of steps", "under way", "moving points", "tuning"]
 #: A belief has a method `whitened`: a change of natural parameters in its standard deviations.
 B = TypeVar("B")
 

@@ -120,14 +120,17 @@ class SparseFixed:
 
 @dataclass(eq=False)
 class SparseEvidence(Parametrised):
-    """A lower bound on the evidence from inducing points; ``watch`` is called after every pass."""
+    """A lower bound on the evidence from inducing points.
+
+    ``watch`` is called after every pass, with the parameters and the state that was reached.
+    """
 
     prior: Prior
     rows: View
     inducing: Inducing
     tol: float = 1e-4
     max_iter: int = 100
-    watch: Callable[[SparseFixed], None] | None = None
+    watch: Callable[[Array, SparseFixed], None] | None = None
     scheme = SCHEMES["variational"]
     moves = False
 
@@ -145,7 +148,7 @@ class SparseEvidence(Parametrised):
 
         def watch(state: State[SparseBelief], report: Report) -> None:
             if self.watch is not None:
-                self.watch(SparseFixed.of(state, report))
+                self.watch(theta, SparseFixed.of(state, report))
 
         start = SparseBelief.prior(basis.inducing.total) if self.warm is None else self.warm
         fixed = SparseFixed.of(*iterate(SparseProblem(sums, start), self.tol, self.max_iter, watch))

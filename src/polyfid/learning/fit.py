@@ -17,6 +17,7 @@ from polyfid.arrays import Array
 from polyfid.inference import SCHEMES, Report
 from polyfid.inference.inducing import Inducing, SparseBelief, choose
 from polyfid.inference.linalg import suitable_threads
+from polyfid.inference.loop import Outcome
 from polyfid.inference.posterior import SparsePosterior
 from polyfid.learning.climb import Optimum, make_hyperprior, maximise, tune
 from polyfid.learning.evidence import Evidence, MovableEvidence, SparseEvidence, SparseFixed
@@ -31,6 +32,9 @@ from polyfid.model.prior import Prior
 from polyfid.rows import Points, Rows
 from polyfid.rows.source import InMemory, LabelledPoints, Source, View, label
 
+#: States of a model whose tuning has not ended; in the first one inducing points move still.
+MOVING: Outcome = "moving points"
+TUNING: Outcome = "tuning"
 #: Name of a structure that was not learnt.
 GIVEN = "kernel as given"
 
@@ -118,12 +122,18 @@ def fit_sparse(
         target = Target.of(options, source.sample, positive)
         report = _Reporter(callback, mixtures, turn, len(options.targets))
         earlier = before[turn].best if turn < len(before) else None
+        belief, state = None, MOVING
         if earlier is None or earlier.fit.sparse is None:
-            model, belief = _start(options, source, target, seed), None
+            model = _start(options, source, target, seed)
+            if options.optimise:
+                report.keep(model.member(SparseBelief.prior(model.inducing.total), None, state))
+                report.tuning(np.nan)
         else:
-            model, belief = _go_on(earlier, source, target), earlier.fit.sparse.belief
+            model, state = _go_on(earlier, source, target), earlier.fit.inference.outcome
+            if state not in (MOVING, TUNING):
+                belief = earlier.fit.sparse.belief
         if options.optimise:
-            model = _tune(model, options, report, may_move=belief is None)
+            model = _tune(model, options, report, may_move=state == MOVING)
         report.keep(_fit_all_rows(model, belief, source.view(model.features, target), report))
     return mixtures
 
@@ -136,15 +146,15 @@ class _Reporter:
     mixtures: list[Mixture]
     turn: int
     n_turns: int
-    tuning_passes: int = 0
+    tuning_passes: int = -1  # the first step is the start
 
     def keep(self, member: Member) -> None:
         """Put the model of the class, as it is now, among the models of all."""
         self.mixtures[self.turn : self.turn + 1] = [Mixture((member,))]
 
-    def tuning(self, fixed: SparseFixed) -> None:
+    def tuning(self, bound: float) -> None:
         self.tuning_passes += 1
-        self._tell("tuning", self.tuning_passes, None, fixed.bound)
+        self._tell("tuning", self.tuning_passes, None, bound)
 
     def passes(self, member: Member) -> None:
         self.keep(member)
@@ -185,10 +195,12 @@ class _SparseModel:
         """The bound of these rows, as a function of the model's parameters."""
         return kind(self.prior, rows, self.inducing, tol, MAX_PASSES)
 
-    def member(self, belief: SparseBelief, fixed: SparseFixed | None) -> Member:
+    def member(
+        self, belief: SparseBelief, fixed: SparseFixed | None, state: Outcome = "under way"
+    ) -> Member:
         """The fit with a belief; ``fixed`` is the last pass over all rows, if there was one."""
         n = n_rows = len(self.rows.points)
-        report, bound = Report("under way", 0, np.inf), np.nan
+        report, bound = Report(state, 0, np.inf), np.nan
         if fixed is not None:
             report, bound, n_rows = fixed.report, fixed.bound, fixed.sums.n_rows
         points, labels = self.kept
@@ -213,7 +225,7 @@ def _fit_all_rows(
     evidence = model.evidence(rows, tol=FINAL_TOL if n_rows <= N_ROUGH else ROUGH_TOL)
     evidence.warm = _expected_belief(model) if belief is None else belief
     report.passes(model.member(evidence.warm, None))
-    evidence.watch = lambda fixed: report.passes(model.member(_next(fixed), fixed))
+    evidence.watch = lambda _, fixed: report.passes(model.member(_next(fixed), fixed))
     theta = np.concatenate([model.prior.theta, model.rows.likelihood.theta])
     _, fixed = evidence.fixed(theta)
     return model.member(fixed.belief, fixed)
@@ -270,7 +282,7 @@ def _tune(model: _SparseModel, options: Options, report: _Reporter, may_move: bo
 
     Moving them may take as long again; it lowers log-loss: ``python -m benchmarks points``.
     """
-    rows = model.rows
+    rows, best_bound = model.rows, -np.inf
     hyperprior = make_hyperprior(model.prior, rows.likelihood, rows.points, options.weak_prior)
     n, n_evaluations = len(hyperprior.mean), 0
     n_labels = float(rows.likelihood.weight.sum())
@@ -285,22 +297,30 @@ def _tune(model: _SparseModel, options: Options, report: _Reporter, may_move: bo
         stages.append((MovableEvidence, MOVES))
     if n:
         stages.append((SparseEvidence, options.max_iter))
+
+    def moved_to(theta: Array) -> _SparseModel:
+        prior, likelihood = evidence.at(theta)
+        labelled, inducing = replace(rows, likelihood=likelihood), evidence.inducing_at(theta)
+        return replace(model, prior=prior, rows=labelled, inducing=inducing)
+
+    def watch(theta: Array, fixed: SparseFixed) -> None:
+        nonlocal best_bound
+        value = fixed.bound + log_prior(theta)[0]
+        if fixed.report.converged and value > best_bound:
+            best_bound, state = value, MOVING if evidence.moves else TUNING
+            report.keep(moved_to(theta).member(fixed.belief, None, state))
+        report.tuning(fixed.bound)
+
     for kind, max_iter in stages:
         tol = MOVING_TOL if kind.moves else TUNING_TOL
         evidence = model.evidence(model.rows, kind, tol)
-        evidence.watch = report.tuning
+        evidence.watch = watch
         limits = min(max_iter, options.max_iter), options.tol * tolerance
         optimum = maximise(evidence, log_prior, [evidence.theta], *limits)
         n_evaluations += optimum.n_evaluations
         best = replace(optimum.best, n_evaluations=n_evaluations)
-        prior, likelihood = evidence.at(optimum.theta)
-        model = replace(
-            model,
-            prior=prior,
-            rows=replace(rows, likelihood=likelihood),
-            inducing=evidence.inducing_at(optimum.theta),
-            optimum=replace(optimum, climbs=(best,)) if n else model.optimum,
-        )
+        climbed = replace(optimum, climbs=(best,)) if n else model.optimum
+        model = replace(moved_to(optimum.theta), optimum=climbed)
     return model
 
 

@@ -16,7 +16,8 @@ class Progress:
     ----------
     stage : str
         "classes" in exact fits (a step is the model of one class); with inducing points "tuning"
-        (a step is a pass over the tuning sample), then "passes" (a step is a pass over all rows).
+        (step 0 is the start, from a few rows; another one is a pass over the tuning sample), then
+        "passes" (a step is a pass over all rows).
         Fits to files begin with "reading" and "encoding" (a step is a row).
     done : int
         Steps of the stage so far.
@@ -25,7 +26,8 @@ class Progress:
     value : float
         The log evidence, or the lower bound on it, after the step; NaN before the first one.
     checkpoint : tuple
-        The models so far, one per class; a fit with ``warm_start`` goes on from them.
+        The models so far, one per class; a fit with ``warm_start`` goes on from them. That of a
+        class whose tuning is under way has the best hyper-parameters so far.
     class_index, n_classes : int
         Whose model it is, from 0, and how many models there are; one for two classes.
 

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 from polyfid.tables.places import DAMAGE, CsvRow, TableError, TableFile, shown
 from polyfid.text import name_few
@@ -35,23 +35,34 @@ _MARKS = (
 
 @contextmanager
 def opened(source: Any) -> Iterator[TableFile]:
-    """The file of a path or of standard input, which is copied to disk as it is read repeatedly."""
-    if isinstance(source, os.PathLike) or (isinstance(source, str) and source != "-"):
-        yield _find_kind(str(source), os.fspath(source))
-    elif source == "-":
-        # Named before it is there, so that nothing can come between making and removing it.
-        path = os.path.join(tempfile.gettempdir(), f"polyfid-{secrets.token_hex(8)}.stdin")
-        try:
-            with open(path, "xb", opener=_for_this_user) as copy:
-                shutil.copyfileobj(sys.stdin.buffer, copy)
-            yield _find_kind("standard input", path)
-        finally:
-            Path(path).unlink(missing_ok=True)
+    """The file of a path or of standard input; tables are read repeatedly, so pipes are copied."""
+    if isinstance(source, str) and source == "-":
+        with _copied("standard input", sys.stdin.buffer) as file:
+            yield file
+    elif isinstance(source, str | os.PathLike):
+        if Path(source).is_fifo():
+            with open(source, "rb") as pipe, _copied(str(source), pipe) as file:
+                yield file
+        else:
+            yield _find_kind(str(source), os.fspath(source))
     else:
         raise TypeError(
             "a table must be a path, '-' for standard input, or a data frame of pandas or polars; "
             f"got {type(source).__name__}"
         )
+
+
+@contextmanager
+def _copied(name: str, stream: IO[bytes]) -> Iterator[TableFile]:
+    """A copy on disk of what can be read only once."""
+    # Named before it is there, so that nothing can come between making and removing it.
+    path = os.path.join(tempfile.gettempdir(), f"polyfid-{secrets.token_hex(8)}.stdin")
+    try:
+        with open(path, "xb", opener=_for_this_user) as copy:
+            shutil.copyfileobj(stream, copy)
+        yield _find_kind(name, path)
+    finally:
+        Path(path).unlink(missing_ok=True)
 
 
 def _for_this_user(path: str, flags: int) -> int:

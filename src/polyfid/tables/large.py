@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import os
+import secrets
 import shutil
+import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -187,6 +189,19 @@ def open_labelled(
 
 def _changed(block: pd.DataFrame) -> TableError:
     return TableError("the file changed while it was read", path=file_of(block))
+
+
+@contextmanager
+def temporary_folder(parent: str | os.PathLike[str] | None = None) -> Iterator[Path]:
+    """A folder for this user alone that is removed, with all that is in it, after the block."""
+    # Named before it is there, so that nothing can come between making and removing it.
+    folder = Path(parent or tempfile.gettempdir(), f"polyfid-{secrets.token_hex(8)}")
+    try:
+        folder.mkdir(0o700)
+        yield folder
+    finally:
+        with suppress(FileNotFoundError):
+            shutil.rmtree(folder)
 
 
 @dataclass(frozen=True)

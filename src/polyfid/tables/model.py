@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,7 +25,7 @@ from polyfid.rows.source import one_blas_thread
 from polyfid.tables.column import ColumnEncoding, Missing
 from polyfid.tables.encoder import TableEncoder, Unknown, warn_of_unknown
 from polyfid.tables.labelled import LabelledTable, Roles, one_class_error
-from polyfid.tables.large import Spool, open_labelled, resumed
+from polyfid.tables.large import Spool, open_labelled, resumed, temporary_folder
 from polyfid.tables.places import columns_of_file, file_of, no_column
 from polyfid.tables.read import iter_blocks, read_table
 from polyfid.text import bytes_in_words
@@ -133,8 +132,9 @@ class TableModel:
         rows : int
             Rows per block.
         checkpoint : path, optional
-            The classifier is saved here after every pass. If the file exists when the fit begins,
-            and is of the same fit, the fit continues from it. In the end it is removed.
+            The classifier is saved here after every pass, and now and then while it is tuned. If
+            the file exists when the fit begins, and is of the same fit, the fit continues from it.
+            In the end it is removed.
         spool : path, optional
             The folder in which to make the temporary one; that for temporary files by default. It
             takes 8 bytes per number and 8 to 16 per row; ``say`` is told how much before.
@@ -166,11 +166,11 @@ class TableModel:
             raise ValueError(f"spool must be a folder that is there; got {os.fspath(spool)!r}")
         with (
             open_labelled(files, roles, level_files, rows=rows, **csv) as labelled,
-            tempfile.TemporaryDirectory(prefix="polyfid-", dir=spool) as folder,
+            temporary_folder(spool) as folder,
         ):
             summary = labelled.survey(missing, callback)
             model = resumed(_own_copy(classifier, summary.levels), summary, checkpoint)
-            numbers = Spool(Path(folder), summary, rows)
+            numbers = Spool(folder, summary, rows)
             if say is not None:
                 say(
                     f"{summary.n_rows:,} rows are read in blocks of {rows:,}; as numbers they take "
