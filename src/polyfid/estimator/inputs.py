@@ -150,8 +150,7 @@ def read_features(estimator: Any, X: Any, reset: bool) -> Array:
     """
     X = as_table(X)
     refuse_other_than_numbers(X)
-    if X.shape[0] == 0:
-        raise ValueError("X has no rows (0 samples); at least one is needed")
+    refuse_no_rows(X)
     x = validate_data(estimator, X, reset=reset, dtype=np.float64, ensure_all_finite=False)
     bad = ~np.isfinite(x)
     if bad.any():
@@ -281,6 +280,12 @@ def as_table(X: Any) -> Any:
             "your data: array.reshape(-1, 1) if it is one feature, array.reshape(1, -1) if one row"
         )
     return X
+
+
+def refuse_no_rows(X: Any) -> None:
+    """Raise ValueError for an empty table."""
+    if X.shape[0] == 0:
+        raise ValueError("X has no rows (0 samples); at least one is needed")
 
 
 def refuse_other_than_numbers(X: Any) -> None:
