@@ -1,5 +1,6 @@
 """A fit that raises or is interrupted, wherever that happens, leaves every attribute as it was."""
 
+import inspect
 import pickle
 import sys
 import warnings
@@ -165,8 +166,10 @@ class interrupted:  # noqa: N801
         sys.settrace(self.before)
 
     def trace(self, frame, event, _):
-        name = frame.f_code.co_filename
+        name, flags = frame.f_code.co_filename, frame.f_code.co_flags
         if not name.startswith(str(SOURCE)) or event not in ("call", "line"):
+            return None
+        if flags & inspect.CO_GENERATOR:  # Python swallows what is raised while one is closed
             return None
         self.count += 1
         if self.count == self.at:

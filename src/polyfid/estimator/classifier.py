@@ -256,7 +256,8 @@ class MultiFidelityClassifier(LatentClassifier):
     ) -> Self:
         """Learn from labels of several levels.
 
-        A fit that raises or is interrupted leaves the estimator as it was.
+        A fit that raises or is interrupted leaves the estimator as it was. Entries of the
+        arguments belong together by position; the indexes of pandas do not matter.
 
         Parameters
         ----------

@@ -146,7 +146,7 @@ def encode_levels(fidelity: object, names: Levels, what: str = "fidelity") -> ND
         shown = ", ".join(map(repr, unknown[:5])) + ", ..." * (len(unknown) > 5)
         raise ValueError(
             f"{what} has unknown level(s) [{shown}]; the levels are {list(names)} "
-            "(least trusted first)"
+            "(least trusted first); name all levels with levels= where some have no rows"
         )
     codes = np.array([index[to_python(v)] for v in present], dtype=np.intp)
     return codes[inverse.reshape(-1)]
