@@ -358,7 +358,8 @@ def test_cross_validation(baseline, routed):
         ({"levels": list("abc")}, {"fidelity": list("aabb")}, r"no row at the.*'b': 2.*levels="),
         ({"fidelity_feature": "source"}, {}, r"fidelity_feature must be a column.*'source'"),
         ({"fidelity_feature": 1}, {"fidelity": [0, 0, 1, 1]}, r"use one of the two"),
-        ({}, {"X": np.zeros((0, 2)), "y": []}, r"no row at the top level 0"),
+        ({}, {"X": np.zeros((0, 2)), "y": []}, r"X has no rows"),
+        ({}, {"X": np.zeros((0, 2)), "y": [], "fidelity": []}, r"X has no rows"),
         ({}, {"sample_weight": [1, 1, -1, 1]}, r"sample_weight must not be negative"),
     ],
 )

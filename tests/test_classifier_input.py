@@ -4,6 +4,8 @@ import warnings
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -51,6 +53,17 @@ def put(value, row=3, column=1):
             {"X": pd.DataFrame({"u": X[:, 0], "v": ["x"] * 20})},
             r"X has columns that are not numeric: v \(.*\).*OneHotEncoder.*Categorical",
         ),
+        ({"X": np.ma.masked_array(X, mask=X > 1)}, r"X is a masked array.*X\.filled"),
+        ({"X": X.astype("datetime64[D]")}, r"X must hold numbers, got.*datetime64.*days since"),
+        ({"X": pd.DataFrame(X, columns=["u", "u"])}, r"X has several columns of the same name: u"),
+        ({"X": X[:, :0]}, r"X has 0 feature\(s\).*pass at least one column"),
+        ({"X": (row for row in X)}, r"X must be an array, a data frame or.*got generator"),
+        ({"X": [[1.0, 2.0], [3.0]]}, r"X must have as many features in every row"),
+        ({"X": np.full((20, 2), 10**400, dtype=object)}, r"X holds numbers that float64 cannot"),
+        ({"y": np.ma.masked_array(Y, mask=Y)}, r"y is a masked array"),
+        ({"y": ["a", 1] * 10}, r"y mixes text with values of type int; name all classes alike"),
+        ({"fidelity": np.ma.masked_array(LEVEL, mask=Y)}, r"fidelity is a masked array"),
+        ({"sample_weight": np.ma.masked_array(np.ones(20), mask=Y)}, r"sample_weight is a masked"),
         ({"y": Y[:5]}, r"y has 5 entries and X has 20 rows"),
         ({"y": np.where(Y, np.nan, 0)}, r"y contains NaN"),
         ({"y": [None, "a"] * 10}, r"y has missing values; give every row a class"),
@@ -103,6 +116,53 @@ def test_bad_arguments(arguments, message):
 def test_bad_parameters(parameters, message):
     with pytest.raises(ValueError, match=message):
         MultiFidelityClassifier(**parameters).fit(X, Y, LEVEL)
+
+
+def test_cells_that_are_no_numbers():
+    with pytest.raises(TypeError, match=r"X must hold numbers only: .* not 'dict'; encode or drop"):
+        MultiFidelityClassifier().fit(np.full((20, 2), {}, dtype=object), Y, LEVEL)
+
+
+FRAME = pd.DataFrame(X, columns=["u", "v"])
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        pl.DataFrame(X, schema=["u", "v"]).lazy(),
+        FRAME.astype(pd.SparseDtype(float, 0.0)),
+        FRAME.assign(u=pd.arrays.SparseArray(FRAME["u"])),
+        pa.table({"u": X[:, 0], "v": X[:, 1]}),
+        np.ma.masked_array(X),
+    ],
+    ids=["lazy", "sparse columns", "one sparse column", "arrow", "nothing masked"],
+)
+def test_tables_of_other_kinds(table):
+    model = MultiFidelityClassifier(**FIXED)
+    plain = model.fit(X, Y, LEVEL).predict_proba(X)
+    np.testing.assert_array_equal(model.fit(table, Y, LEVEL).predict_proba(table), plain)
+
+
+def test_the_fidelity_in_a_table_of_arrow():
+    table = pa.table({"u": X[:, 0], "v": X[:, 1], "level": LEVEL})
+    model = MultiFidelityClassifier(**FIXED, fidelity_feature="level").fit(table, Y)
+    plain = MultiFidelityClassifier(**FIXED).fit(X, Y, LEVEL)
+    np.testing.assert_array_equal(
+        model.predict_proba(table), plain.predict_proba(X, fidelity=LEVEL)
+    )
+
+
+def test_entries_belong_together_by_position_whatever_their_index():
+    odd = pd.Index(range(100, 80, -1))
+    series = [pd.Series(values, index=odd) for values in (Y, LEVEL, np.arange(20) + 1.0)]
+    model = MultiFidelityClassifier(**FIXED)
+    plain = model.fit(X, Y, LEVEL, np.arange(20) + 1.0).predict_proba(X)
+    np.testing.assert_array_equal(model.fit(FRAME, *series).predict_proba(FRAME), plain)
+
+
+def test_numbers_in_an_array_of_objects_are_classes():
+    model = MultiFidelityClassifier(**FIXED).fit(X, Y.astype(int).astype(object), LEVEL)
+    assert model.classes_.tolist() == [0, 1]
 
 
 def test_annotators_that_do_not_fit():

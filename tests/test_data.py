@@ -129,6 +129,8 @@ def test_root_mean_square(size):
         (pl.Series(["b", "a"], dtype=pl.Enum(["b", "a"])), ("b", "a")),
         (FidelityArray(["b", "a"], ("b", "a")), ("b", "a")),
         (FidelityArray(["b", "a"]), ("a", "b")),
+        (FidelityArray(["b", "a"], ("b", "a")) == "b", (False, True)),  # no names of levels
+        (FidelityArray([True, False], (True, False))[::-1], (True, False)),
     ],
 )
 def test_order_of_levels(fidelity, levels):

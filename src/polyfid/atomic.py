@@ -1,4 +1,4 @@
-"""Files that appear complete or not at all."""
+"""Files and attributes that appear complete or not at all."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import errno
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 
 @contextmanager
@@ -46,3 +46,20 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+def set_attributes(owner: Any, attributes: Mapping[str, Any], drop: Collection[str] = ()) -> None:
+    """Set many attributes of an object in one step, and drop others.
+
+    An interrupt comes before the step or after it, and leaves no mixture of old and new.
+
+    >>> class Owner:
+    ...     def __init__(self):
+    ...         self.a, self.b = 1, 2
+    >>> owner = Owner()
+    >>> set_attributes(owner, {"b": 3}, drop=["a"])
+    >>> vars(owner)
+    {'b': 3}
+    """
+    kept = {name: value for name, value in vars(owner).items() if name not in drop}
+    owner.__dict__ = {**kept, **attributes}

@@ -73,12 +73,17 @@ def is_frame(value: Any) -> bool:
     )
 
 
+def collected(frame: Any) -> Any:
+    """A data frame of the same library that is not lazy."""
+    opened = nw.from_native(frame)
+    return opened.collect().to_native() if isinstance(opened, nw.LazyFrame) else frame
+
+
 def to_pandas(frame: Any) -> pd.DataFrame:
     """A data frame of any library as one of pandas; pandas' own is returned as it is."""
     if is_pandas_dataframe(frame):
         return frame
-    opened = nw.from_native(frame)
-    return (opened.collect() if isinstance(opened, nw.LazyFrame) else opened).to_pandas()
+    return nw.from_native(collected(frame)).to_pandas()
 
 
 def concat(frames: Sequence[Any]) -> Any:

@@ -10,11 +10,11 @@ from typing import Any
 
 import dask
 from distributed import Client, Future, default_client
-from sklearn.utils import check_random_state
 
 from polyfid.distributed.partitions import read_partitions
 from polyfid.estimator.blocks import given_levels, make_surveyor
 from polyfid.estimator.classifier import MultiFidelityClassifier
+from polyfid.estimator.fitted import random_numbers
 from polyfid.estimator.inputs import Columns
 from polyfid.learning.progress import Callback
 from polyfid.rows import Rows
@@ -76,17 +76,18 @@ def fit(
     array([False,  True])
     """
     client = client or default_client()
-    rng = check_random_state(model.random_state)
-    surveyor, levels, features = make_surveyor(model, rng), given_levels(model), Columns()
-    raw = client.compute(read_partitions(features, levels, X, y, fidelity, sample_weight))
-    contents = add_up(client, surveyor, raw)
-    if contents is None:
-        raise ValueError("X has no rows (0 samples); at least one is needed")
-    survey = contents.survey(levels)
-    blocks = client.map(_apply, [survey.coding] * len(raw), raw, pure=False)
-    del raw  # workers may forget raw blocks once they are encoded; they can be read again
-    source = ClusterSource(survey.sample, survey.weight, client, blocks)
-    return model._fit_source(features, survey, source, rng, checkpoint, callback)
+    levels, features = given_levels(model), Columns()
+    with random_numbers(model.random_state) as rng:
+        surveyor = make_surveyor(model, rng)
+        raw = client.compute(read_partitions(features, levels, X, y, fidelity, sample_weight))
+        contents = add_up(client, surveyor, raw)
+        if contents is None:
+            raise ValueError("X has no rows (0 samples); at least one is needed")
+        survey = contents.survey(levels)
+        blocks = client.map(_apply, [survey.coding] * len(raw), raw, pure=False)
+        del raw  # workers may forget raw blocks once they are encoded; they can be read again
+        source = ClusterSource(survey.sample, survey.weight, client, blocks)
+        return model._fit_source(features, survey, source, rng, checkpoint, callback)
 
 
 @dataclass(frozen=True)

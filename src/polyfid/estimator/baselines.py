@@ -20,8 +20,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
 from polyfid.arrays import Array, Indices
+from polyfid.atomic import set_attributes
 from polyfid.estimator import inputs
 from polyfid.estimator.constraints import read_whole
+from polyfid.estimator.levels import Levels
 
 __all__ = ["Pooled", "Stacked", "TrustedOnly"]
 
@@ -41,9 +43,11 @@ class _Baseline(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     ) -> None:
         self.estimator, self.levels, self.fidelity_feature = estimator, levels, fidelity_feature
 
-    def _fit_levels(self, X: Any, y: NDArray[Any], level: Indices, weight: Array | None) -> Any:
-        """The fitted model of the top level."""
-        return self._train(X, y, weight, np.arange(len(y)))
+    def _fit_levels(
+        self, X: Any, y: NDArray[Any], levels: Levels, level: Indices, weight: Array | None
+    ) -> dict[str, Any]:
+        """Fitted attributes by name: the model of the top level, and what else it needs."""
+        return {"estimator_": self._train(X, y, weight, np.arange(len(y)))}
 
     def _features(self, X: Any) -> Any:
         return X
@@ -56,6 +60,8 @@ class _Baseline(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Fit to labels of several levels.
+
+        A fit that raises or is interrupted leaves the estimator as it was.
 
         Parameters
         ----------
@@ -71,6 +77,7 @@ class _Baseline(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         X, fidelity, column = inputs.split_fidelity(
             inputs.as_table(X), fidelity, self.fidelity_feature
         )
+        inputs.refuse_no_rows(X)
         n = X.shape[0]
         labels = inputs.read_labels(y, n)
         weight = None if sample_weight is None else inputs.read_weights(sample_weight, n)
@@ -81,9 +88,16 @@ class _Baseline(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 f"fidelity has no row at the top level {levels[-1]!r}; rows per level: "
                 f"{dict(zip(levels, counts, strict=True))}. Add labels, or pass levels= without it"
             )
-        validate_data(self, X, skip_check_array=True)
-        self._fidelity_column, self.levels_, self.classes_ = column, levels, np.unique(labels)
-        self.estimator_ = self._fit_levels(X, labels, level, weight)
+        columns = inputs.Columns()
+        validate_data(columns, X, skip_check_array=True)
+        attributes = {
+            **vars(columns),
+            "_fidelity_column": column,
+            "levels_": levels,
+            "classes_": np.unique(labels),
+            **self._fit_levels(X, labels, levels, level, weight),
+        }
+        set_attributes(self, attributes, drop=["feature_names_in_"])
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -194,8 +208,10 @@ class TrustedOnly(_Baseline):
     array([0, 1])
     """
 
-    def _fit_levels(self, X: Any, y: NDArray[Any], level: Indices, weight: Array | None) -> Any:
-        return self._train(X, y, weight, np.flatnonzero(level == level.max()))
+    def _fit_levels(
+        self, X: Any, y: NDArray[Any], levels: Levels, level: Indices, weight: Array | None
+    ) -> dict[str, Any]:
+        return {"estimator_": self._train(X, y, weight, np.flatnonzero(level == level.max()))}
 
 
 class Pooled(_Baseline):
@@ -259,8 +275,10 @@ class Stacked(_Baseline):
         super().__init__(estimator, levels=levels, fidelity_feature=fidelity_feature)
         self.cv = cv
 
-    def _fit_levels(self, X: Any, y: NDArray[Any], level: Indices, weight: Array | None) -> Any:
-        self.lower_estimators_, self._lower_names = [], []
+    def _fit_levels(
+        self, X: Any, y: NDArray[Any], levels: Levels, level: Indices, weight: Array | None
+    ) -> dict[str, Any]:
+        models = []
         *lower, top = np.unique(level)
         if lower:
             if self.cv is not None:
@@ -280,10 +298,13 @@ class Stacked(_Baseline):
             for train, repeats in self._folds(points, here, above):
                 other = self._train(features, y, weight, train)
                 proba[repeats] = _proba(other, _safe_indexing(features, repeats), model.classes_)
-            features = _append(X, proba, self.levels_[t], model.classes_)
-            self.lower_estimators_.append(model)
-            self._lower_names.append(self.levels_[t])
-        return self._train(features, y, weight, np.flatnonzero(level == top))
+            features = _append(X, proba, levels[t], model.classes_)
+            models.append(model)
+        return {
+            "lower_estimators_": models,
+            "_lower_names": [levels[t] for t in lower],
+            "estimator_": self._train(features, y, weight, np.flatnonzero(level == top)),
+        }
 
     def _folds(
         self, points: Indices, here: Indices, above: Indices

@@ -10,15 +10,21 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import UNUSED
 
 from polyfid import model_files
 from polyfid.estimator.blocks import Blocks, given_levels, make_surveyor
 from polyfid.estimator.constraints import read_options
-from polyfid.estimator.fitted import FitRun, LatentClassifier
+from polyfid.estimator.fitted import FitRun, LatentClassifier, random_numbers
 from polyfid.estimator.inputs import Columns, FitInfo, read_rows
-from polyfid.estimator.summary import ClassifierState, FittedModel, about, restore, state_of
+from polyfid.estimator.summary import (
+    ClassifierState,
+    FitReport,
+    FittedModel,
+    about,
+    restore,
+    state_of,
+)
 from polyfid.kernels import RBF, Constant, Kernel
 from polyfid.learning.progress import Callback
 from polyfid.rows.source import InBlocks, Source
@@ -253,7 +259,8 @@ class MultiFidelityClassifier(LatentClassifier):
     ) -> Self:
         """Learn from labels of several levels.
 
-        A fit that raises or is interrupted leaves the estimator as it was.
+        A fit that raises or is interrupted leaves the estimator as it was. Entries of the
+        arguments belong together by position; the indexes of pandas do not matter.
 
         Parameters
         ----------
@@ -280,8 +287,9 @@ class MultiFidelityClassifier(LatentClassifier):
             levels=self.levels,
             fidelity_feature=self.fidelity_feature,
         )
-        run = self._run(info, check_random_state(self.random_state), callback)
-        return self._take_over(run, run.fit, rows)
+        with random_numbers(self.random_state) as rng:
+            run = self._run(info, rng, callback)
+            return self._take_over(run, run.fit, rows)
 
     def fit_blocks(
         self,
@@ -321,12 +329,12 @@ class MultiFidelityClassifier(LatentClassifier):
         >>> model.predict([[-0.5, 0.0], [0.5, 0.0]])
         array([False,  True])
         """
-        rng, columns = check_random_state(self.random_state), Columns()
-        surveyor, levels = make_surveyor(self, rng), given_levels(self)
+        columns, levels = Columns(), given_levels(self)
         readable = Blocks(blocks, columns, levels)
-        survey = sum(map(surveyor, readable), Contents()).survey(levels)
-        source = InBlocks(survey.sample, survey.weight, readable, survey.coding, self.n_jobs)
-        return self._fit_source(columns, survey, source, rng, checkpoint, callback)
+        with random_numbers(self.random_state) as rng:
+            survey = sum(map(make_surveyor(self, rng), readable), Contents()).survey(levels)
+            source = InBlocks(survey.sample, survey.weight, readable, survey.coding, self.n_jobs)
+            return self._fit_source(columns, survey, source, rng, checkpoint, callback)
 
     def _fit_source(
         self,
@@ -352,22 +360,25 @@ class MultiFidelityClassifier(LatentClassifier):
         return FitRun(info, options, rng, earlier, callback, verbose=self.verbose)
 
     def _take_over(self, run: FitRun, fit: Callable[[Any], FittedModel], data: Any) -> Self:
-        """Fit, publish the result, print the report if asked to, and warn of what went wrong."""
+        """Fit, print the report if asked to, warn of what went wrong, and publish the result.
+
+        In this order: where warnings are errors, the model stays as it was.
+        """
         try:
             model = fit(data)
+            report = FitReport.of(model.info, model.mixtures)
+            if self.verbose:
+                print(report)
+            for note in report.notes:
+                warnings.warn(note, UserWarning, stacklevel=3)
+            for problem in report.problems:
+                warnings.warn(problem, ConvergenceWarning, stacklevel=3)
         except BaseException:
             # Ctrl-C, or rows that cannot be read: with warm_start the next fit goes on from here.
             if self.warm_start and run.latest is not None and run.latest.mixtures:
                 self._resume = run.latest
             raise
-        self.__dict__.pop("_resume", None)
-        self._publish(model)
-        if self.verbose:
-            print(self.report_)
-        for note in self.report_.notes:
-            warnings.warn(note, UserWarning, stacklevel=3)
-        for problem in self.report_.problems:
-            warnings.warn(problem, ConvergenceWarning, stacklevel=3)
+        self._publish(model, report)
         return self
 
     # ------------------------------------------------------------------- saving

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,6 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from polyfid.arrays import Array, Indices, settled
+from polyfid.atomic import set_attributes
 from polyfid.estimator.constraints import read_numbers, read_whole
 from polyfid.estimator.inputs import FidelityColumn, FitInfo, as_table, read_features, read_levels
 from polyfid.estimator.levels import encode_levels
@@ -126,6 +128,19 @@ class FitRun:
             self._next_save = now + SAVE_EVERY * (now - started)
 
 
+@contextmanager
+def random_numbers(random_state: Any) -> Iterator[np.random.RandomState]:
+    """The random numbers of a fit; if it raises, a generator of the user's is as it was."""
+    rng = check_random_state(random_state)
+    before = rng.get_state()
+    try:
+        yield rng
+    except BaseException:
+        if rng is random_state:
+            rng.set_state(before)
+        raise
+
+
 class LatentClassifier(ClassifierMixin, BaseEstimator):
     """A classifier whose predictions come from a `FittedModel`."""
 
@@ -149,30 +164,11 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
     def _fidelity_column(self) -> FidelityColumn | None:
         return self._fitted.info.column
 
-    def _publish(self, model: FittedModel) -> None:
-        """Set the fitted attributes."""
-        info, fits = model.info, model.fits
-        self._model = model
-        self.n_features_in_ = info.n_features
-        self.__dict__.pop("feature_names_in_", None)
-        if info.feature_names is not None:
-            self.feature_names_in_ = info.feature_names
-        self.classes_, self.levels_, self.annotators_ = info.classes, info.levels, info.annotators
-        self.rho_ = self._by_class([rho_of(fit) for fit in fits])
-        self.kernels_ = self._by_class([list(f.prior.kernels) for f in fits])
-        self.theta_ = self._by_class([f.theta for f in fits])
-        names = [f.theta_names for f in fits]
-        self.theta_names_ = names[0] if len(set(names)) == 1 else names
-        self.structures_ = self._by_class([LearntStructure.of(m) for m in model.mixtures])
-        self.log_marginal_likelihood_value_ = float(np.mean([f.log_evidence for f in fits]))
-        self.n_iter_ = self._by_class([_n_iter(m) for m in model.mixtures])
-        self.report_ = FitReport.of(info, model.mixtures)
-        self.converged_ = self.report_.converged
-
-    @staticmethod
-    def _by_class(values: list[Any]) -> Any:
-        """The one value of two classes, or those of all classes."""
-        return values[0] if len(values) == 1 else values
+    def _publish(self, model: FittedModel, report: FitReport | None = None) -> None:
+        """Set the fitted attributes, all at once; what an interrupted fit had come to goes."""
+        report = report or FitReport.of(model.info, model.mixtures)
+        attributes = {"_model": model, **_attributes(model, report)}
+        set_attributes(self, attributes, drop=("feature_names_in_", "_resume"))
 
     def _new_rows(self, X: Any, fidelity: Any) -> tuple[Array, Indices, Indices]:
         """Features and levels of new rows sorted by level, and where each input row went."""
@@ -328,6 +324,34 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
             np.array(read_numbers("theta", t, len(n), f"{len(n)} numbers, {', '.join(n)}"))
             for t, n in zip(given, names, strict=True)
         ]
+
+
+def _attributes(model: FittedModel, report: FitReport) -> dict[str, Any]:
+    """The fitted attributes that users see."""
+    info, fits, mixtures = model.info, model.fits, model.mixtures
+    theta_names = [f.theta_names for f in fits]
+    named = info.feature_names is not None
+    return {
+        "n_features_in_": info.n_features,
+        **({"feature_names_in_": info.feature_names} if named else {}),
+        "classes_": info.classes,
+        "levels_": info.levels,
+        "annotators_": info.annotators,
+        "rho_": _by_class([rho_of(fit) for fit in fits]),
+        "kernels_": _by_class([list(f.prior.kernels) for f in fits]),
+        "theta_": _by_class([f.theta for f in fits]),
+        "theta_names_": theta_names[0] if len(set(theta_names)) == 1 else theta_names,
+        "structures_": _by_class([LearntStructure.of(m) for m in mixtures]),
+        "log_marginal_likelihood_value_": float(np.mean([f.log_evidence for f in fits])),
+        "n_iter_": _by_class([_n_iter(m) for m in mixtures]),
+        "report_": report,
+        "converged_": report.converged,
+    }
+
+
+def _by_class(values: list[Any]) -> Any:
+    """The one value of two classes, or those of all classes."""
+    return values[0] if len(values) == 1 else values
 
 
 def _n_iter(mixture: Mixture) -> int:

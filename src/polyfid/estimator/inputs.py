@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -25,6 +26,7 @@ from polyfid.estimator.levels import (
 from polyfid.rows import Rows
 from polyfid.rows.survey import Block, Levels
 from polyfid.text import first_few
+from polyfid.values import collected, is_frame
 
 
 @dataclass(frozen=True)
@@ -148,11 +150,24 @@ def read_features(estimator: Any, X: Any, reset: bool) -> Array:
 
     ``reset`` makes their number and names the estimator's instead.
     """
-    X = as_table(X)
+    X = _dense_columns(as_table(X))
     refuse_other_than_numbers(X)
-    if X.shape[0] == 0:
-        raise ValueError("X has no rows (0 samples); at least one is needed")
-    x = validate_data(estimator, X, reset=reset, dtype=np.float64, ensure_all_finite=False)
+    refuse_no_rows(X)
+    if X.shape[1] == 0:
+        raise ValueError(
+            f"X has 0 feature(s) (shape={tuple(X.shape)}) while a minimum of 1 is required; "
+            "pass at least one column"
+        )
+    try:
+        x = validate_data(estimator, X, reset=reset, dtype=np.float64, ensure_all_finite=False)
+    except TypeError as error:
+        if "float() argument" not in str(error):
+            raise  # which says it of X
+        raise TypeError(f"X must hold numbers only: {error}; encode or drop the others") from error
+    except OverflowError as error:
+        raise ValueError(
+            f"X holds numbers that float64 cannot hold ({error}); divide them, or take logarithms"
+        ) from error
     bad = ~np.isfinite(x)
     if bad.any():
         names = getattr(estimator, "feature_names_in_", np.arange(x.shape[1]))
@@ -172,9 +187,19 @@ def read_labels(y: Any, n: int) -> NDArray[Any]:
         raise ValueError(
             "the model requires y to be passed, but the target y is None; pass one class per row"
         )
+    refuse_masked("y", y)
     labels = np.asarray(y)
     if labels.dtype.kind == "O" and any(map(is_missing, labels.ravel())):
         raise ValueError("y has missing values; give every row a class, or drop the rows")
+    if isinstance(y, list | tuple) and labels.dtype.kind in "US":
+        kinds = {type(label).__name__ for label in y if not isinstance(label, str | bytes)}
+        if kinds and labels.ndim == 1:  # numpy would turn numbers into text
+            raise ValueError(
+                f"y mixes text with values of type {', '.join(sorted(kinds))}; name all classes "
+                "alike, such as by strings"
+            )
+    if labels.dtype.kind == "O" and all(isinstance(v, bool | int | float) for v in labels.ravel()):
+        labels = np.array(labels.tolist())  # numbers, which an array of objects hides
     labels = column_or_1d(labels, warn=True)
     check_rows("y", labels, n)
     assert_all_finite(labels, input_name="y")
@@ -187,6 +212,7 @@ def read_levels(given: Any, fidelity: Any, n: int) -> tuple[Levels, NDArray[np.i
     if fidelity is None:
         names = (0,) if given is None else order_levels((), given)
         return names, np.full(n, len(names) - 1, dtype=np.intp)
+    refuse_masked("fidelity", fidelity)
     if np.ndim(fidelity):  # anything else is refused with the reason
         check_rows("fidelity", fidelity, n)
     names = order_levels(fidelity, given)
@@ -215,6 +241,7 @@ def read_weights(sample_weight: Any, n: int) -> Array:
     """Weights of the rows (n,); one number is for all of them, None is 1."""
     if sample_weight is None:
         return np.ones(n)
+    refuse_masked("sample_weight", sample_weight)
     weight = np.asarray(sample_weight)
     if weight.dtype.kind != "c":
         with suppress(TypeError, ValueError):
@@ -274,13 +301,65 @@ def as_table(X: Any) -> Any:
     if hasattr(X, "tocsr"):
         X = X.tocsr()
     elif not hasattr(X, "shape"):
-        X = np.asarray(X)
+        X = collected(X) if is_frame(X) else _as_array(X)
+    refuse_masked("X", X)
+    if repeated := [str(c) for c, n in Counter(_column_names(X)).items() if n > 1]:
+        raise ValueError(
+            f"X has several columns of the same name: {first_few(repeated, 5)}; rename them, or "
+            "leave out repeats"
+        )
     if len(X.shape) != 2:
         raise ValueError(
             f"X must have two dimensions, rows and features; got shape {tuple(X.shape)}. Reshape "
             "your data: array.reshape(-1, 1) if it is one feature, array.reshape(1, -1) if one row"
         )
     return X
+
+
+def refuse_masked(name: str, values: Any) -> None:
+    """Raise ValueError if an argument is a masked array with masked, that is missing, values."""
+    if np.ma.is_masked(values):
+        raise ValueError(
+            f"{name} is a masked array with masked values, which are missing ones; fill them in "
+            f"with {name}.filled(...), or drop the rows"
+        )
+
+
+def _column_names(X: Any) -> list[Any]:
+    """Names of the columns of a data frame; of anything else none."""
+    names = getattr(X, "column_names", None)  # a table of pyarrow, whose columns are data
+    return names if isinstance(names, list) else list(getattr(X, "columns", ()))
+
+
+def _as_array(X: Any) -> NDArray[Any]:
+    """The array of a list of rows, or of what numpy can make one of."""
+    try:
+        array = np.asarray(X)
+    except ValueError as error:
+        raise ValueError(
+            f"X must have as many features in every row as in the first; {error}"
+        ) from error
+    if array.dtype.kind == "O" and array.ndim == 0:
+        raise ValueError(
+            "X must be an array, a data frame or a list of rows, with two dimensions; got "
+            f"{type(X).__name__}"
+        )
+    return array
+
+
+def _dense_columns(X: Any) -> Any:
+    """X, with pandas' sparse columns as usual ones."""
+    if not hasattr(X, "dtypes"):
+        return X
+    pairs = zip(X.columns, list(X.dtypes), strict=True)
+    kinds = {c: t.subtype for c, t in pairs if type(t).__name__ == "SparseDtype"}
+    return X.astype(kinds) if kinds else X
+
+
+def refuse_no_rows(X: Any) -> None:
+    """Raise ValueError for an empty table."""
+    if X.shape[0] == 0:
+        raise ValueError("X has no rows (0 samples); at least one is needed")
 
 
 def refuse_other_than_numbers(X: Any) -> None:
@@ -295,6 +374,11 @@ def refuse_other_than_numbers(X: Any) -> None:
         bad = [f"{c} ({t})" for c, t in kinds.items() if not t.lower().startswith(numeric)]
     else:
         values = np.asarray(X)
+        if values.dtype.kind in "mMV":
+            raise ValueError(
+                f"X must hold numbers, got an array of {values.dtype}; turn dates and times into "
+                "numbers, such as days since a date"
+            )
         if values.dtype.kind not in "OSU" or values.ndim != 2:
             return
         bad = [str(c) for c in range(values.shape[1]) if any(map(_is_text, values[:, c]))]
@@ -325,7 +409,7 @@ class FidelityColumn:
     @classmethod
     def find(cls, X: Any, column: int | str) -> FidelityColumn:
         """The column of this place or name."""
-        names, n_columns = list(getattr(X, "columns", ())), X.shape[1]
+        names, n_columns = _column_names(X), X.shape[1]
         if column in names:
             return cls(names.index(column), column)
         if isinstance(column, int | np.integer) and -n_columns <= column < n_columns:
@@ -339,7 +423,7 @@ class FidelityColumn:
 
     def split_if_there(self, X: Any, n_features: int) -> tuple[Any, Any]:
         """New rows without the column, and the column, or None if they come without it."""
-        names = list(getattr(X, "columns", ()))
+        names = _column_names(X)
         if names and self.name is not None:
             return _split(X, names.index(self.name)) if self.name in names else (X, None)
         return _split(X, self.place) if X.shape[1] == n_features + 1 else (X, None)

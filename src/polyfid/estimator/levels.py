@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from numbers import Real
 from typing import Any
 
@@ -27,7 +27,9 @@ class FidelityArray(np.ndarray):
         return array
 
     def __array_finalize__(self, source: object) -> None:
-        self.levels = getattr(source, "levels", None)
+        levels, names = getattr(source, "levels", None), getattr(source, "dtype", self.dtype)
+        # What a comparison gives are no names of levels.
+        self.levels = None if self.dtype.kind == "b" != names.kind else levels
 
     def __reduce__(self) -> Any:
         return FidelityArray, (np.asarray(self), self.levels)
@@ -120,8 +122,8 @@ def order_levels(fidelity: object, levels: Iterable[Any] | None = None) -> Level
 
 
 def _read_names(levels: Iterable[Any]) -> Levels:
-    # A string would fall into letters, and a set has no order.
-    if isinstance(levels, Iterable) and not isinstance(levels, str | bytes | Set):
+    # A string would fall into letters, a set has no order, an iterator is empty at the next fit.
+    if isinstance(levels, Iterable) and not isinstance(levels, str | bytes | Set | Iterator):
         try:
             names = tuple(to_python(v) for v in levels)
             if names and len(set(names)) == len(names):
@@ -144,7 +146,7 @@ def encode_levels(fidelity: object, names: Levels, what: str = "fidelity") -> ND
         shown = ", ".join(map(repr, unknown[:5])) + ", ..." * (len(unknown) > 5)
         raise ValueError(
             f"{what} has unknown level(s) [{shown}]; the levels are {list(names)} "
-            "(least trusted first)"
+            "(least trusted first); name all levels with levels= where some have no rows"
         )
     codes = np.array([index[to_python(v)] for v in present], dtype=np.intp)
     return codes[inverse.reshape(-1)]

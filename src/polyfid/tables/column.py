@@ -245,6 +245,11 @@ class _Learner:
         )
         self.wrong: list[WrongCells] = []
 
+    @property
+    def samples(self) -> list[Array]:
+        """Arrays that the learner keeps; they are replaced, never changed."""
+        return []
+
     def check(self, gaps: bool) -> None:
         """Raise an error of the first wrong cell; ``gaps`` are allowed or not."""
         for cells in self.wrong if gaps else [*self.wrong, self.gaps]:
@@ -289,6 +294,10 @@ class NumberLearner(_Learner):
             self._sample.append(np.column_stack([key, numbers])[~np.isnan(numbers)])
             if self.room is not None and sum(map(len, self._sample)) > 2 * self.room:
                 self._sample = [self._sampled()]
+
+    @property
+    def samples(self) -> list[Array]:
+        return self._sample
 
     def _sampled(self) -> Array:
         """Those numbers that have the smallest keys, as many as there is room for."""

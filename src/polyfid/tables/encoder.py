@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Collection, Sequence
+from copy import deepcopy
 from typing import Any, Self, get_args
 
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.exceptions import NotFittedError
 
 from polyfid.arrays import Array
+from polyfid.atomic import set_attributes
 from polyfid.tables.column import CategoryLearner, ColumnEncoding, Missing, NumberLearner, is_text
 from polyfid.tables.places import TableError, columns_of_file, file_of, no_column, raise_all
 from polyfid.text import name_few
@@ -28,6 +30,52 @@ MOST_CATEGORIES_IN_BLOCKS = 10_000
 MOST_ABSENT = 3
 #: Numbers of all columns together that medians are taken of; if there are more, a sample of them.
 MEDIAN_CELLS = 4_000_000
+
+
+class TableLearner:
+    """Learns the encodings of columns, block after block of a table."""
+
+    def __init__(self, learners: dict[str, CategoryLearner | NumberLearner]) -> None:
+        self._learners = learners
+        self._errors: dict[str, TableError] = {}
+        self._files: set[str | None] = set()
+        self._rng = np.random.default_rng(0)  # for the samples behind medians
+
+    def check(self, block: pd.DataFrame) -> None:
+        """Refuse a block that lacks columns, and name them."""
+        absent = [name for name in self._learners if name not in block.columns]
+        role = ", which earlier blocks have"
+        raise_all([no_column(name, block.columns, file_of(block), role) for name in absent])
+
+    def add(self, block: pd.DataFrame) -> None:
+        """Take rows into account. A column that cannot be used is left alone from then on."""
+        self._files.add(file_of(block))
+        key = self._rng.uniform(size=len(block))
+        for name, learner in self._learners.items():
+            if name not in self._errors:
+                try:
+                    learner.add(block, key)
+                except TableError as error:
+                    self._errors[name] = error
+
+    def columns(self) -> tuple[ColumnEncoding, ...]:
+        """What was learnt; an error lists all columns that cannot be used."""
+        made, errors = [], dict(self._errors)
+        path = next(iter(self._files)) if len(self._files) == 1 else None
+        for name, learner in self._learners.items():
+            if name not in errors:
+                try:
+                    made.append(learner.encoding(path))
+                except TableError as error:
+                    errors[name] = error
+        raise_all([errors[name] for name in self._learners if name in errors])
+        return tuple(made)
+
+    def copy(self) -> TableLearner:
+        """One that goes on from here and leaves this one alone."""
+        # Samples and errors are never changed, only replaced: both may have them.
+        shared = [part for learner in self._learners.values() for part in learner.samples]
+        return deepcopy(self, {id(part): part for part in [*shared, *self._errors.values()]})
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
@@ -80,6 +128,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.missing = missing
 
     _columns: tuple[ColumnEncoding, ...] | None
+    _learner: TableLearner
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the columns of a data frame of pandas or polars; ``y`` is ignored.
@@ -90,18 +139,18 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             For each column that cannot be used, with the row that is the reason.
         """
         frame = _as_frame(X)
-        self._start(*self._names_and_text(frame), bounded=False)
+        learner = self.learner(*self._names_and_text(frame), bounded=False)
         if not len(frame):
             raise TableError("there are no rows", path=file_of(frame))
-        self._add(frame)
-        self._columns = self._learnt()
-        del self._learners
+        learner.add(frame)
+        set_attributes(self, {"_columns": learner.columns()}, drop=["_learner"])
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn from one more block of rows; `transform` raises an error for unusable columns.
 
-        Medians of very many numbers are those of a random sample.
+        Medians of very many numbers are those of a random sample. Where this raises or is
+        interrupted, nothing of the block was learnt.
 
         Examples
         --------
@@ -114,14 +163,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         ('colour=blue', 'colour=grey', 'colour=red')
         """
         frame = _as_frame(X)
-        if not hasattr(self, "_learners"):
-            if self.__sklearn_is_fitted__():
-                raise ValueError(
-                    "fit has learnt all of its rows and kept none; call partial_fit for every "
-                    "block, the first one included"
-                )
-            self._start(*self._names_and_text(frame))
-        self._add(frame)
+        before = getattr(self, "_learner", None)
+        if before is None and self.__sklearn_is_fitted__():
+            raise ValueError(
+                "fit has learnt all of its rows and kept none; call partial_fit for every "
+                "block, the first one included"
+            )
+        learner = self.learner(*self._names_and_text(frame)) if before is None else before.copy()
+        learner.check(frame)
+        learner.add(frame)
+        set_attributes(self, {"_columns": None, "_learner": learner})
         return self
 
     def _names_and_text(self, frame: pd.DataFrame) -> tuple[list[str], set[str]]:
@@ -134,47 +185,25 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             raise TableError("there are no columns of features", path=file_of(frame))
         return names, {name for name in names if is_text(frame[name])}
 
-    def _start(self, names: Sequence[str], text: Collection[str], bounded: bool = True) -> None:
-        """Begin to learn; ``bounded`` limits the memory that medians and categories take."""
+    def learner(
+        self, names: Sequence[str], text: Collection[str], bounded: bool = True
+    ) -> TableLearner:
+        """What learns these columns; ``bounded`` limits the memory of medians and categories."""
         if self.missing not in get_args(Missing):
             choices = list(get_args(Missing))
             raise ValueError(f"missing must be one of {choices}, got {self.missing!r}")
         room = MEDIAN_CELLS // max(len(names), 1) if bounded else None
         most = MOST_CATEGORIES_IN_BLOCKS if bounded else None
-        self._learners: dict[str, CategoryLearner | NumberLearner] = {
-            name: CategoryLearner(name, self.missing, declared=name in self.categorical, most=most)
-            if name in text or name in self.categorical
-            else NumberLearner(name, self.missing, room=room)
-            for name in names
-        }
-        self._errors: dict[str, TableError] = {}
-        self._files: set[str | None] = set()
-        self._rng = np.random.default_rng(0)  # for the samples behind medians
-
-    def _add(self, block: pd.DataFrame) -> None:
-        """Take rows into account. A column that cannot be used is left alone from then on."""
-        self._columns = None
-        self._files.add(file_of(block))
-        key = self._rng.uniform(size=len(block))
-        for name, learner in self._learners.items():
-            if name not in self._errors:
-                try:
-                    learner.add(block, key)
-                except TableError as error:
-                    self._errors[name] = error
-
-    def _learnt(self) -> tuple[ColumnEncoding, ...]:
-        """What was learnt; an error lists all columns that cannot be used."""
-        made, errors = [], dict(self._errors)
-        path = next(iter(self._files)) if len(self._files) == 1 else None
-        for name, learner in self._learners.items():
-            if name not in errors:
-                try:
-                    made.append(learner.encoding(path))
-                except TableError as error:
-                    errors[name] = error
-        raise_all([errors[name] for name in self._learners if name in errors])
-        return tuple(made)
+        return TableLearner(
+            {
+                name: CategoryLearner(
+                    name, self.missing, declared=name in self.categorical, most=most
+                )
+                if name in text or name in self.categorical
+                else NumberLearner(name, self.missing, room=room)
+                for name in names
+            }
+        )
 
     @classmethod
     def of(cls, columns: Sequence[ColumnEncoding], missing: Missing) -> TableEncoder:
@@ -193,7 +222,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         if not self.__sklearn_is_fitted__():
             raise NotFittedError("this TableEncoder is not fitted yet; call fit first")
         if self._columns is None:
-            self._columns = self._learnt()
+            self._columns = self._learner.columns()
         return self._columns
 
     @property

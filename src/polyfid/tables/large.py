@@ -96,7 +96,7 @@ class LabelledFiles:
         strings = {name for kinds in types for name, kind in kinds.items() if kind == "str"}
         text_features = strings & {*features}
         encoder = TableEncoder(categorical=roles.categorical, missing=missing)
-        encoder._start(features, text_features)
+        learner = encoder.learner(features, text_features)
         # Where all tables have text, or all have numbers, there is nothing to compare.
         scan = LabelScan(roles, self.names, text_features - {*roles.categorical})
         files: dict[str | None, None] = {}
@@ -114,7 +114,7 @@ class LabelledFiles:
                     f"{name_few(labels[:3])}: measurements or names, not classes; put classes in"
                 )
                 raise TableError(problem, path=file_of(block), column=roles.target)
-            encoder._add(block)
+            learner.add(block)
             n_rows += len(block)
             if callback is not None:
                 callback(Progress("reading", n_rows, None, math.nan))
@@ -127,7 +127,7 @@ class LabelledFiles:
         table = np.zeros((len(levels), len(classes)), dtype=np.intp)
         for (level, name), count in counts.items():
             table[levels.index(level), codes[name]] += count
-        fitted = TableEncoder.of(encoder.columns_, missing)
+        fitted = TableEncoder.of(learner.columns(), missing)
         there = classes[table.any(axis=0)].tolist()
         if len(there) < 2:
             raise one_class_error(there, path if len(files) == 1 else None, roles)
