@@ -422,7 +422,11 @@ def interrupt(step):
     ("changes", "how", "error"),
     [
         ({"fidelity": np.arange(30) % 3}, {}, ValueError),
-        ({"X": pd.DataFrame(np.ones((30, 2)), columns=["b", "a"]), "y": np.ones(30)}, {}, ValueError),
+        (
+            {"X": pd.DataFrame(np.ones((30, 2)), columns=["b", "a"]), "y": np.ones(30)},
+            {},
+            ValueError,
+        ),
         ({"y": np.arange(30) % 3, "X": np.ones((30, 5))}, {"tol": "small"}, ValueError),
         ({"X": np.ones((30, 5)), "callback": interrupt}, {}, KeyboardInterrupt),
         ({"callback": interrupt}, {"n_inducing": 5}, KeyboardInterrupt),

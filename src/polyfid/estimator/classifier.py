@@ -16,7 +16,7 @@ from sklearn.utils.metadata_routing import UNUSED
 from polyfid import model_files
 from polyfid.estimator.blocks import Blocks, given_levels, make_surveyor
 from polyfid.estimator.constraints import read_options
-from polyfid.estimator.fitted import FitRun, LatentClassifier
+from polyfid.estimator.fitted import FitRun, LatentClassifier, posterior_needed
 from polyfid.estimator.inputs import Columns, FitInfo, read_rows
 from polyfid.estimator.summary import ClassifierState, FittedModel, about, restore, state_of
 from polyfid.kernels import RBF, Constant, Kernel
@@ -74,13 +74,14 @@ class MultiFidelityClassifier(LatentClassifier):
         both signs of rho.
     max_iter : int
         Optimiser iterations per start.
-    tol : float
+    tol : float from 0 to below 1
         Relative tolerance of tuning: smaller is more exact and slower. A kernel that is given is
         tuned to ``tol``; structures (``kernel="auto"``) to 200 ``tol`` divided by the number of
         their hyper-parameters, at least ``tol``; fits with inducing points to 1000 ``tol``.
     standardize : bool
         Bring every feature to mean 0 and standard deviation 1 first. Length-scales are then in
         standard deviations. With ``kernel="auto"``, False also keeps features from being warped.
+        With False, X may hold values up to 1e100.
     fidelity_feature : int or str, optional
         The column of X that holds the fidelity, instead of the argument of `fit`. New rows may
         come with it (then they are predicted at that level) or without.
@@ -260,8 +261,8 @@ class MultiFidelityClassifier(LatentClassifier):
         fidelity : array-like of shape (n,), optional
             The level of each row; without it all rows are at the top level.
         sample_weight : array-like of shape (n,), optional
-            w counts as w repetitions of the row, 0 as its absence. (Under a White kernel
-            repetitions have noise of their own, a weighted row has one.)
+            w counts as w repetitions of the row, 0 as its absence; at most 1e15. (Under a White
+            kernel repetitions have noise of their own, a weighted row has one.)
         annotator : array-like of shape (n,), optional
             Who gave the label; for ``label_noise="annotator"``. Rows of the top level are taken to
             be right whoever labelled them, if there is more than one level.
@@ -350,7 +351,8 @@ class MultiFidelityClassifier(LatentClassifier):
     def _take_over(self, run: FitRun, fit: Callable[[Any], FittedModel], data: Any) -> Self:
         """Fit, publish the result, print the report if asked to, and warn of what went wrong."""
         try:
-            model = fit(data)
+            with posterior_needed():
+                model = fit(data)
         except BaseException:
             # Ctrl-C, or rows that cannot be read: with warm_start the next fit goes on from here.
             if self.warm_start and run.latest is not None and run.latest.mixtures:
