@@ -25,18 +25,26 @@ class Scale:
         share = weight / weight.sum()
         centre = share @ x
         # Relative to the largest deviation, so that squares neither overflow nor vanish.
-        reach = np.where(varies(x), np.abs(x - centre).max(axis=0), 0.0)
-        shape = np.divide(x - centre, reach, out=np.ones_like(x), where=reach > 0.0)
-        spread = np.where(reach > 0.0, reach, 1.0) * np.sqrt(share @ np.square(shape))
+        half = 0.5 * x - 0.5 * centre  # whole differences of the largest numbers overflow
+        reach = np.where(varies(x), np.abs(half).max(axis=0), 0.0)
+        shape = np.divide(half, reach, out=np.ones_like(x), where=reach > 0.0)
+        spread = 2.0 * np.where(reach > 0.0, reach, 0.5) * np.sqrt(share @ np.square(shape))
         return cls(np.where(reach > 0.0, centre, x[0]), spread)  # constants become exactly zero
 
     def __call__(self, x: Array) -> Array:
-        return (x - self.centre) / self.spread
+        with np.errstate(over="ignore"):  # far away from all that was seen
+            shifted = x - self.centre
+            if not np.isfinite(shifted).all():  # differences of the largest numbers
+                return (0.5 * x - 0.5 * self.centre) / (0.5 * self.spread)
+            return shifted / self.spread
 
 
 def varies(x: Array) -> NDArray[np.bool_]:
     """Which columns vary, and by more than rounding errors, (d,)."""
-    return np.asarray(np.ptp(x, axis=0) > 1e-13 * np.abs(x).max(axis=0))
+    # Numbers below the least normal one have few digits, and their quotients may overflow.
+    least = np.maximum(1e-13 * np.abs(x).max(axis=0), np.finfo(float).tiny)
+    with np.errstate(over="ignore"):  # an infinite range is a range
+        return np.asarray(np.ptp(x, axis=0) > least)
 
 
 def settled(x: Array) -> Array:

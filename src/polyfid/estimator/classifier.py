@@ -15,7 +15,12 @@ from sklearn.utils.metadata_routing import UNUSED
 from polyfid import model_files
 from polyfid.estimator.blocks import Blocks, given_levels, make_surveyor
 from polyfid.estimator.constraints import read_options
-from polyfid.estimator.fitted import FitRun, LatentClassifier, random_numbers
+from polyfid.estimator.fitted import (
+    FitRun,
+    LatentClassifier,
+    posterior_needed,
+    random_numbers,
+)
 from polyfid.estimator.inputs import Columns, FitInfo, read_rows
 from polyfid.estimator.summary import (
     ClassifierState,
@@ -80,7 +85,7 @@ class MultiFidelityClassifier(LatentClassifier):
         both signs of rho.
     max_iter : int
         Optimiser iterations per start.
-    tol : float
+    tol : float from 0 to below 1
         Tolerance of tuning: smaller is more exact and slower. Tuning ends, and has converged, where
         no hyper-parameter has a slope of the objective above 200 ``tol`` nats per unit (of its
         logarithm, for those of kernels); ``report_`` has the largest one. The limit is wider for
@@ -90,6 +95,7 @@ class MultiFidelityClassifier(LatentClassifier):
     standardize : bool
         Bring every feature to mean 0 and standard deviation 1 first. Length-scales are then in
         standard deviations. With ``kernel="auto"``, False also keeps features from being warped.
+        With False, X may hold values up to 1e100.
     fidelity_feature : int or str, optional
         The column of X that holds the fidelity, instead of the argument of `fit`. New rows may
         come with it (then they are predicted at that level) or without.
@@ -270,8 +276,8 @@ class MultiFidelityClassifier(LatentClassifier):
         fidelity : array-like of shape (n,), optional
             The level of each row; without it all rows are at the top level.
         sample_weight : array-like of shape (n,), optional
-            w counts as w repetitions of the row, 0 as its absence. (Under a White kernel
-            repetitions have noise of their own, a weighted row has one.)
+            w counts as w repetitions of the row, 0 as its absence; at most 1e15. (Under a White
+            kernel repetitions have noise of their own, a weighted row has one.)
         annotator : array-like of shape (n,), optional
             Who gave the label; for ``label_noise="annotator"``. Rows of the top level are taken to
             be right whoever labelled them, if there is more than one level.
@@ -365,7 +371,8 @@ class MultiFidelityClassifier(LatentClassifier):
         In this order: where warnings are errors, the model stays as it was.
         """
         try:
-            model = fit(data)
+            with posterior_needed():
+                model = fit(data)
             report = FitReport.of(model.info, model.mixtures)
             if self.verbose:
                 print(report)

@@ -23,6 +23,8 @@ CHOICES = {
     "warm_start": (True, False),
     "refine_inducing": (True, False),
 }
+#: Products of squares of larger ones, over several levels, would overflow.
+MAX_RHO = 1e20
 
 
 def read_options(given: Any, levels: Levels, n_classes: int) -> Options:
@@ -35,7 +37,7 @@ def read_options(given: Any, levels: Levels, n_classes: int) -> Options:
             'inference="ep" or inference="variational" with it'
         )
     kernels = _read_kernels(given.kernel, given.coupling, levels)
-    (tol,) = read_numbers("tol", given.tol, 1, "one number from 0", low=0.0)
+    (tol,) = read_numbers("tol", given.tol, 1, "one number from 0 to below 1", low=0.0, high=1.0)
     inference: str = given.inference
     if inference == "auto":
         inference = "ep" if kernels is None or given.label_noise is not None else "laplace"
@@ -132,6 +134,8 @@ def _read_n_tuning(given: Any, levels: Levels) -> Any:
             f"n_tuning has unknown level {unknown[0]!r}; the levels are {list(levels)}"
         )
     counts = {name: read_whole(f"n_tuning[{name!r}]", n, 0) for name, n in given.items()}
+    if len(counts) == len(levels) and not any(counts.values()):
+        raise ValueError(f"n_tuning leaves no rows to tune on, got {given!r}; give a level some")
     return tuple(counts.get(name) for name in levels)
 
 
@@ -146,7 +150,8 @@ def _read_label_noise(given: Any, n_levels: int) -> str | tuple[float, ...] | No
 def _read_rho(given: Any, coupling: str, n_levels: int) -> tuple[float, ...]:
     steps = n_levels - 1
     wanted = f"one number, or one per step between levels, {steps} for {n_levels} levels"
-    rho = read_numbers("rho", given, None, wanted)
+    wanted += f", between -{MAX_RHO:g} and {MAX_RHO:g}"
+    rho = read_numbers("rho", given, None, wanted, -MAX_RHO, MAX_RHO)
     if len(rho) == 1:
         return rho * steps
     if len(rho) != steps and coupling == "autoregressive":
@@ -157,8 +162,8 @@ def _read_rho(given: Any, coupling: str, n_levels: int) -> tuple[float, ...]:
 def _read_rho_bounds(given: Any) -> tuple[float, float] | str:
     if isinstance(given, str) and given == "fixed":
         return given
-    wanted = '(low, high) with low <= high, or "fixed"'
-    low, high = read_numbers("rho_bounds", given, 2, wanted)
+    wanted = f'(low, high) with low <= high, between -{MAX_RHO:g} and {MAX_RHO:g}, or "fixed"'
+    low, high = read_numbers("rho_bounds", given, 2, wanted, -MAX_RHO, MAX_RHO)
     if low > high:
         raise ValueError(f"rho_bounds must be {wanted}; got {given!r}")
     return low, high

@@ -20,15 +20,30 @@ from polyfid.estimator.constraints import read_numbers, read_whole
 from polyfid.estimator.inputs import FidelityColumn, FitInfo, as_table, read_features, read_levels
 from polyfid.estimator.levels import encode_levels
 from polyfid.estimator.summary import FitReport, FittedModel, LearntStructure, rho_of
+from polyfid.inference.linalg import NotPositiveDefinite
 from polyfid.learning.fit import fit_exact, fit_sparse
 from polyfid.learning.mixture import BinaryFit, Mixture, Prediction, coupled
 from polyfid.learning.plan import N_TUNING_SPARSE, Options, Plan, make_plan
 from polyfid.learning.progress import Callback, Progress
+from polyfid.model.features import FARTHEST
 from polyfid.rows import Rows
 from polyfid.rows.source import InMemory, Source
 
 #: While a model is tuned it is not saved again before this many times what saving it took.
 SAVE_EVERY = 20.0
+
+
+@contextmanager
+def posterior_needed() -> Iterator[None]:
+    """Errors of arithmetic in terms of what the user gave."""
+    try:
+        yield
+    except NotPositiveDefinite as error:
+        raise ValueError(
+            f"kernel and rows have no posterior that can be computed: {error}. Either kernel is "
+            "not positive definite, or its scale, rho or sample_weight is too large for the "
+            "digits that numbers have; use other bounds or smaller ones"
+        ) from error
 
 
 @dataclass
@@ -54,7 +69,8 @@ class FitRun:
         """Fit to rows in memory, exactly or with inducing points."""
         if self.options.standardize:
             rows = replace(rows, x=settled(rows.x))  # or rounding errors become a feature
-        rows = rows.merged(self.options.tells_rows_apart(rows.x))
+        self._check_reach(rows)
+        rows = rows.merged(self.options.tells_rows_apart(rows.x.shape[1]))
         n_levels = self.options.n_levels
         plan = self._plan(np.bincount(rows.level, minlength=n_levels), in_memory=True)
         if plan.n_inducing is None:
@@ -64,7 +80,17 @@ class FitRun:
 
     def fit_source(self, source: Source) -> FittedModel:
         """Fit to rows that are not in memory."""
+        self._check_reach(source.sample)
         return self._fit_sparse(source, self._plan(self.info.counts.sum(axis=1), in_memory=False))
+
+    def _check_reach(self, rows: Rows) -> None:
+        largest = float(np.abs(rows.x).max(initial=0.0))
+        if largest > FARTHEST and not self.options.standardize:
+            raise ValueError(
+                f"X has values up to {largest:.3g}, and with standardize=False they are taken as "
+                f"they are, but only up to {FARTHEST:g}; use standardize=True, or divide X by a "
+                "number"
+            )
 
     def _plan(self, counts: Indices, in_memory: bool) -> Plan:
         plan = make_plan(self.options, counts.tolist(), self.info.n_features, in_memory)
@@ -188,7 +214,8 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
     ) -> tuple[list[Any], Indices]:
         """What a method of `Mixture` answers for each class, and where each row went."""
         x, level, back = self._new_rows(X, fidelity)
-        return [method(mixture, x, level, *given) for mixture in self._mixtures], back
+        with posterior_needed():
+            return [method(mixture, x, level, *given) for mixture in self._mixtures], back
 
     def predict(self, X: Any, fidelity: Any = None) -> NDArray[Any]:
         """Most probable classes (n,), at the top level or at ``fidelity``."""
@@ -305,7 +332,8 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
         if theta is None and not eval_gradient:
             return self.log_marginal_likelihood_value_
         thetas = [f.theta for f in fits] if theta is None else self._read_thetas(theta, alike)
-        values = [f.evaluate(t, eval_gradient) for f, t in zip(fits, thetas, strict=True)]
+        with posterior_needed():
+            values = [f.evaluate(t, eval_gradient) for f, t in zip(fits, thetas, strict=True)]
         mean = float(np.mean([v.value for v in values]))
         if not eval_gradient:
             return mean

@@ -28,6 +28,9 @@ from polyfid.rows.survey import Block, Levels
 from polyfid.text import first_few
 from polyfid.values import collected, is_frame
 
+#: More repetitions of a row than this leave no digits for the other rows.
+MAX_WEIGHT = 1e15
+
 
 @dataclass(frozen=True)
 class FitInfo:
@@ -262,6 +265,12 @@ def read_weights(sample_weight: Any, n: int) -> Array:
         raise ValueError(
             f"sample_weight must not be negative, got {weight[row]:g} in row {row}; "
             "0 leaves a row out"
+        )
+    if weight.max() > MAX_WEIGHT:
+        row = int(np.argmax(weight))
+        raise ValueError(
+            f"sample_weight must be at most {MAX_WEIGHT:g}, as it counts as repetitions of the "
+            f"row, got {weight[row]:g} in row {row}; divide all weights by a number"
         )
     if not weight.any():
         raise ValueError(

@@ -214,7 +214,9 @@ class ExactBelief:
             V = np.where(below <= index, K[:, index], K[index].T) * self.sites.root[:, None]
             shrink = np.einsum("ij,ij->j", V, symm(self.inverse.matrix, V))
             variance[index] = prior[index] - shrink
-        return np.maximum(variance, np.finfo(float).tiny)
+        # What is smaller is rounding error; rows whose latent value is known to be 0 have none.
+        least = np.finfo(float).eps * self.spread
+        return np.maximum(variance, np.maximum(least, np.finfo(float).tiny))
 
     @property
     def joint(self) -> Array:

@@ -45,6 +45,8 @@ _CANDIDATES, _CANDIDATES_EACH = 5000, 4
 _EXPLAINED = 1e-10
 #: Length-scales may well become this much shorter in tuning.
 _SHORTER = 10.0
+#: Rows that differ by less, relative to the range of the widest column, are at the same place.
+_SAME_PLACE = 1e-7
 #: Rows are as near to a centre if their squared distances differ by less, relative to the mean.
 _TIE = 1e-10
 _FEW_ROWS = 32  # at a time where a diagonal comes out of a square
@@ -82,7 +84,8 @@ def choose(
     chosen = []
     for s, m in enumerate(np.broadcast_to(n_inducing, len(prior.kernels)).tolist()):
         x = _candidates(points.x[prior.support[points.level, s]], m, rng)
-        x = _nearest_to_centres(x, m, rng) if m < len(x) else x
+        apart = _apart(x) if m < len(x) else x
+        x = _nearest_to_centres(apart, m, rng) if m < len(apart) else apart
         chosen.append(x[_pivots(_wigglier(prior.kernels[s]), x, m)])
     return Inducing(tuple(chosen))
 
@@ -96,15 +99,27 @@ def _candidates(x: Array, m: int, rng: np.random.RandomState) -> Array:
     return np.ascontiguousarray(x[order[starts]])
 
 
+def _apart(x: Array) -> Array:
+    """Rows of which no two are at the same place as far as squared distances can tell."""
+    reach = np.ptp(x, axis=0).max(initial=0.0)
+    if not reach > np.finfo(float).tiny:
+        return x[:1]
+    order, starts = sort_rows(*np.round((x - x.min(axis=0)) / (_SAME_PLACE * reach)).T)
+    return np.ascontiguousarray(x[np.sort(order[starts])])
+
+
 def _nearest_to_centres(x: Array, m: int, rng: np.random.RandomState) -> Array:
     # Exact fits, most of all small ones, do without these, which take a while to import.
     from sklearn.cluster import KMeans
 
     seed = rng.randint(2**31 - 1)
-    centres = KMeans(m, n_init=1, max_iter=30, random_state=seed).fit(x).cluster_centers_
+    # A power of two changes no digit; without it squares of tiny numbers would vanish.
+    unit = np.ldexp(1.0, np.frexp(np.ptp(x, axis=0).max())[1])
+    scaled = x / unit
+    centres = KMeans(m, n_init=1, max_iter=30, random_state=seed).fit(scaled).cluster_centers_
     nearest = []
     for centre in centres:
-        distances = np.square(x - centre).sum(axis=1)
+        distances = np.square(scaled - centre).sum(axis=1)
         # Both rows of a cluster of two are as near: the first one, whatever rounding says.
         nearest.append(np.argmax(distances <= distances.min() + _TIE * distances.mean()))
     return x[np.unique(nearest)]
@@ -174,7 +189,8 @@ class Basis:
     def __init__(self, prior: Prior, inducing: Inducing, places: bool = False) -> None:
         if inducing.total == 0:
             raise ValueError(
-                "inducing must have at least one point; kernels of noise alone have none to choose"
+                "n_inducing goes with kernels of which points explain each other, and this kernel "
+                "is noise of single rows alone; add another one to it, or use n_inducing=None"
             )
         self.prior, self.inducing, self.places = prior, inducing, places
         self._sets = tuple(PointSet(z) for z in inducing.z)

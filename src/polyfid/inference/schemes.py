@@ -237,10 +237,11 @@ def run(
             if anew.report.converged:
                 return anew
     log_z = scheme.log_z(state.belief, state.labels)
-    if log_z > 0.0 and not report.converged:
+    if not log_z <= 0.0 and not report.converged:
+        other = "" if scheme.has_objective else '; use inference="variational", which has a bound'
         raise Diverged(
             f"inference={scheme.name!r} is {report}, and its log evidence of {log_z:.3g} is that "
-            'of a probability above one; use inference="variational", which always has a bound'
+            f"of a probability above one{other}"
         )
     return Fixed(state.belief, state.labels, log_z, report)
 

@@ -125,7 +125,7 @@ class Pairs:
         left = _left(_on(self.x, columns), scale, self._points.centre(columns))
         right = -0.5 * self._points.right(columns, key)
         norms = left[:, -2].max(initial=0.0) - 2.0 * right[:, -1].min(initial=0.0)
-        if not norms <= NEAR:
+        if not (norms <= NEAR and weight.all()):  # weights may be so small that they are zero
             return None
         right[:, -1] += np.log(np.abs(weight))
         K: Array = left @ right.T

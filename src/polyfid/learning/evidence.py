@@ -14,6 +14,7 @@ from polyfid.arrays import Array
 from polyfid.inference import SCHEMES, Fixed, Report, Scheme, run
 from polyfid.inference.exact import ExactCovariance
 from polyfid.inference.inducing import Basis, Inducing, SparseBelief
+from polyfid.inference.linalg import NotPositiveDefinite
 from polyfid.inference.loop import State, iterate
 from polyfid.inference.passes import GradientPass, SparseProblem, Sums, SumsPass, process_gradients
 from polyfid.kernels.parameters import Parameters, Tunable
@@ -30,6 +31,12 @@ class Value:
     value: float
     gradient: Array
     report: Report
+
+    def checked(self) -> Value:
+        """The value itself; raises `NotPositiveDefinite` where numbers overflowed."""
+        if not (np.isfinite(self.value) and np.isfinite(self.gradient).all()):
+            raise NotPositiveDefinite("the evidence or its gradient is not finite")
+        return self
 
 
 class Parametrised(Tunable):
@@ -101,7 +108,8 @@ class Evidence(Parametrised):
         implicit = self.scheme.implicit(fixed.belief, fixed.labels)
         prior_bar = covariance.pull(fixed.belief, implicit)
         likelihood_bar = self.scheme.pull_likelihood(fixed.belief, likelihood)
-        return Value(fixed.log_z, np.concatenate([prior_bar, likelihood_bar]), fixed.report)
+        slope = np.concatenate([prior_bar, likelihood_bar])
+        return Value(fixed.log_z, slope, fixed.report).checked()
 
 
 @dataclass(frozen=True)
@@ -167,7 +175,7 @@ class SparseEvidence(Parametrised):
         places = [bar[n:] for bar, n in zip(bars, sizes, strict=True)]
         mixing = basis.prior.pull_loadings(adjoints.A_bar)
         slope = np.concatenate([mixing, *hyper, adjoints.likelihood_bar, *places])
-        return Value(fixed.bound, slope, fixed.report)
+        return Value(fixed.bound, slope, fixed.report).checked()
 
     def inducing_at(self, theta: Array) -> Inducing:
         """The inducing points under these parameters."""

@@ -66,6 +66,7 @@ def fit_exact(
     tuning = rows
     if options.optimise:
         tuning = rows.sample(options.tuning_size(options.n_tuning_exact), rng)
+        _check_tuning(tuning, options)
     seeds = rng.randint(2**31 - 1, size=options.n_classes)
     targets = [Target.of(options, rows, k) for k in options.targets]
     n_jobs, n = None, len(targets)
@@ -81,6 +82,14 @@ def fit_exact(
             done, value = len(mixtures), mixture.best.fit.log_evidence
             callback(Progress("classes", done, n, value, tuple(mixtures), done - 1, n))
     return mixtures
+
+
+def _check_tuning(rows: Rows, options: Options) -> None:
+    if len(rows) == 0:
+        raise ValueError(
+            f"n_tuning leaves no rows to tune on: {options.n_tuning} of the levels, and those with "
+            "more than 0 are empty; give a level that has rows a number above 0"
+        )
 
 
 def _fit_class(options: Options, rows: Rows, tuning: Rows, target: Target, seed: int) -> Mixture:
@@ -115,6 +124,7 @@ def fit_sparse(
     callback: Callback | None = None,
 ) -> list[Mixture]:
     """Inducing points for all rows; ``before`` has models to continue, of some classes or all."""
+    _check_tuning(source.sample, options)
     options = options.suited_to(source.sample)
     mixtures = list(before)
     for turn, positive in enumerate(options.targets):

@@ -141,7 +141,7 @@ def flip(on: Comparison, leaders: list[Candidate]) -> list[Candidate]:
 def within(reach: float, some: list[Candidate], others: list[Candidate]) -> list[Candidate]:
     """Those that are not further behind the best of the others."""
     best = max(map(by_objective, others), default=0.0)
-    return [c for c in some if c.objective > best - reach]
+    return [c for c in some if c.objective >= best - reach]
 
 
 def weigh_all(

@@ -11,6 +11,9 @@ import numpy as np
 
 from polyfid.arrays import Array, Scale, root_mean_square, varies
 
+#: The largest coordinate of a point. Rows further away are as good as infinitely far from others.
+FARTHEST = 1e100
+
 
 class FeatureMap(ABC):
     """A map of rows (n, d) to points (n, d')."""
@@ -24,8 +27,15 @@ class FeatureMap(ABC):
         """The map learnt from rows (n, d), counted by weight (n,); None where it makes no sense."""
 
     @abstractmethod
+    def _map(self, x: Array) -> Array:
+        """The points of some rows, wherever they are."""
+
     def __call__(self, x: Array) -> Array:
-        """The points of some rows."""
+        """The points of some rows, none so far away that squares of its coordinates overflow."""
+        points = self._map(x)
+        if max(points.max(initial=0.0), -points.min(initial=0.0)) <= FARTHEST:
+            return points
+        return np.clip(points, -FARTHEST, FARTHEST)
 
 
 @dataclass(frozen=True)
@@ -38,7 +48,7 @@ class AsGiven(FeatureMap):
     def of(cls, x: Array, weight: Array) -> Self:
         return cls()
 
-    def __call__(self, x: Array) -> Array:
+    def _map(self, x: Array) -> Array:
         return x
 
 
@@ -48,7 +58,7 @@ class _Scaled(FeatureMap):
 
     scale: Scale
 
-    def __call__(self, x: Array) -> Array:
+    def _map(self, x: Array) -> Array:
         return self.scale(x)
 
 
@@ -88,7 +98,7 @@ class Ranked(FeatureMap):
         ranks = _interpolate(x, knots)
         return cls(tuple(knots), Scale.of(ranks, weight))
 
-    def __call__(self, x: Array) -> Array:
+    def _map(self, x: Array) -> Array:
         return self.scale(_interpolate(x, self.knots))
 
 
@@ -134,7 +144,7 @@ class UnitRows(FeatureMap):
         unit = SharedUnit.of(_directions(x), weight) if x.shape[1] > 2 else None
         return None if unit is None else cls(unit)
 
-    def __call__(self, x: Array) -> Array:
+    def _map(self, x: Array) -> Array:
         return self.unit(_directions(x))
 
 
@@ -172,7 +182,7 @@ class Coded(FeatureMap):
     def n_numeric(self) -> int:
         return len(self.numeric)
 
-    def __call__(self, x: Array) -> Array:
+    def _map(self, x: Array) -> Array:
         # A row with nothing set, which training rows do not have, gets a code of its own.
         codes = [
             np.where(x[:, a:b].any(axis=1), x[:, a:b].argmax(axis=1), -1.0) for a, b in self.blocks

@@ -60,14 +60,25 @@ _WIDTHS = (1.0, 2.0, 3.0, 4.5, 6.5)  # standard deviations up to which a rule se
 _RULES = tuple(map(_trapezoidal_rule, _WIDTHS))
 
 
-def _negative_half(kappa: Array, m: Array, s: Array, log_scale: Array) -> Array:
-    """exp(-log_scale) times the integral of exp(kappa f) N(f | m, s^2) over f < 0."""
+class _Unit(NamedTuple):
+    """What integrals are divided by, as their logarithms may be huge numbers.
+
+    Either exp(power m + power^2 s^2 / 2), or exp(-(m/s)^2 / 2) / density with power 0.
+    """
+
+    power: Array | float
+    density: Array  # exp(-(m/s)^2 / 2) in this unit
+
+
+def _negative_half(kappa: Array, m: Array, s: Array, unit: _Unit | None = None) -> Array:
+    """The integral of exp(kappa f) N(f | m, s^2) over f < 0, in a unit."""
     t = m / s + kappa * s
-    gauss = 0.5 * np.exp(-0.5 * (m / s) ** 2 - log_scale)
-    out = np.copysign(gauss, t) * erfcx(np.abs(t) * np.sqrt(0.5))
+    power, density = _Unit(0.0, np.exp(-0.5 * (m / s) ** 2)) if unit is None else unit
+    out = np.copysign(0.5 * density, t) * erfcx(np.abs(t) * np.sqrt(0.5))
     inside = t < 0.0
     if inside.any():
-        exponent = kappa * (m + 0.5 * kappa * s * s) - log_scale
+        # kappa m + kappa^2 s^2 / 2 minus the same with power.
+        exponent = (kappa - power) * (m + 0.5 * (kappa + power) * s * s)
         out += np.exp(exponent, where=inside, out=np.zeros_like(t))
     return np.asarray(out)
 
@@ -85,9 +96,8 @@ def sigmoid_moments(mean: ArrayLike, variance: ArrayLike) -> SigmoidMoments:
     m, v = np.broadcast_arrays(np.asarray(mean, float), np.asarray(variance, float))
     s = np.maximum(np.sqrt(np.maximum(v, 0.0)), _SMALL_SD)
     k = (_K + 1.0)[:, None]
-    zero = np.zeros_like(m)
-    left = _negative_half(k, m, s, zero)
-    right = _negative_half(k, -m, s, zero)
+    left = _negative_half(k, m, s)
+    right = _negative_half(k, -m, s)
     both = left + right
     z = m / s
     below = m * ndtr(-z) - s * np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi)
@@ -142,8 +152,7 @@ def _smaller(m: Array, s: Array, rule: int, slope: bool) -> list[Array]:
         p = odds / (1.0 + odds)
         return [weights @ p, weights @ (p * (1.0 - p))] if slope else [weights @ p]
     k = _K[1 : _FEW + 1, None]
-    zero = np.zeros_like(m)
-    left, right = _negative_half(k, m, s, zero), _negative_half(k, -m, s, zero)
+    left, right = _negative_half(k, m, s), _negative_half(k, -m, s)
     smaller = ndtr(m / s) + _FEW_WEIGHTS @ (left - right)
     return [smaller, (_FEW_WEIGHTS * k[:, 0]) @ (left + right)] if slope else [smaller]
 
@@ -167,14 +176,19 @@ def tilted_sigmoid(mean: ArrayLike, variance: ArrayLike, power: ArrayLike = 1.0)
     weights = growth * _WEIGHTS[:, None]
     left_k, right_k = p + _K[:, None], _K[:, None]
     inside = m + p * s * s < 0.0
-    # A scale for the tails: log Phi(m / s) where m is negative, zero elsewhere.
-    outside = np.where(m < 0.0, log_ndtr(np.minimum(m / s, 0.0)), 0.0)
-    log_scale = np.where(inside, p * (m + 0.5 * p * s * s), outside)
-    left = weights * _negative_half(left_k, m, s, log_scale)
-    right = weights * _negative_half(right_k, -m, s, log_scale)
+    # A unit for the tails: Phi(m / s) where m is negative, one elsewhere.
+    z = np.minimum(m / s, 0.0)
+    log_unit = np.where(inside, p * (m + 0.5 * p * s * s), log_ndtr(z))
+    log_unit = np.where(m < 0.0, log_unit, 0.0)
+    # Phi(z) = exp(-z^2 / 2) erfcx(-z / sqrt 2) / 2.
+    outside = np.where(m < 0.0, 2.0 / erfcx(-z * np.sqrt(0.5)), np.exp(-0.5 * (m / s) ** 2))
+    density = np.where(inside, np.exp(-0.5 * (m / s + p * s) ** 2), outside)
+    unit = _Unit(np.where(inside, p, 0.0), density)
+    left = weights * _negative_half(left_k, m, s, unit)
+    right = weights * _negative_half(right_k, -m, s, unit)
     z0 = left.sum(0) + right.sum(0)
     z1 = (left_k * left).sum(0) - (right_k * right).sum(0)
     z2 = (left_k**2 * left).sum(0) + (right_k**2 * right).sum(0)
     # Differentiating each half adds nothing at zero, where both agree in value and slope.
     first = z1 / z0
-    return Tilted(log_scale + np.log(z0), first, np.minimum(z2 / z0 - first**2, 0.0))
+    return Tilted(log_unit + np.log(z0), first, np.minimum(z2 / z0 - first**2, 0.0))
