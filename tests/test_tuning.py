@@ -6,8 +6,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from families import differences, every_prior, make_rows
+from sklearn.exceptions import ConvergenceWarning
 from tolerances import GRADIENT
 
+from polyfid import MultiFidelityClassifier
+from polyfid.datasets import make_cokriging
 from polyfid.inference import SCHEMES
 from polyfid.inference.linalg import NotPositiveDefinite
 from polyfid.kernels import RBF, Constant, Linear, White
@@ -303,3 +306,24 @@ def test_weak_hyper_prior_has_one_entry_per_parameter(make_prior):
     assert np.linalg.eigvalsh(hyperprior.precision).min() >= 0.0
     assert not hyperprior.is_flat.any()
     assert flat.is_flat.all()
+
+
+def test_inducing_points_are_tuned_until_slopes_are_small():
+    made = make_cokriging(60, 25, 2, random_state=0)
+    model = MultiFidelityClassifier(1.0 * RBF(), n_inducing=30, random_state=0)
+    model.fit(made.data, made.target, fidelity=made.fidelity)
+    (fit,) = model._fits
+    hyperprior = make_hyperprior(fit.prior, fit.likelihood, fit.posterior.points, weak=True)
+    _, slope = model.log_marginal_likelihood(eval_gradient=True)
+    assert model.converged_
+    assert fit.optimum.best.slope <= 0.05
+    assert np.abs(slope + hyperprior(fit.theta)[1]).max() < 0.1
+    assert f"largest slope {fit.optimum.best.slope:.1g}" in str(model.report_)
+
+
+def test_a_climb_that_ends_on_a_slope_has_not_converged(data):
+    model = MultiFidelityClassifier(1.0 * RBF(), max_iter=1, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="tuning stopped early"):
+        model.fit(data[0].x, data[1], fidelity=data[0].level)
+    assert not model.converged_
+    assert model._fits[0].optimum.best.slope > 0.05

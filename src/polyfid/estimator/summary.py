@@ -340,6 +340,8 @@ def _check_mixture(mixture: Mixture, n_features: int, n_levels: int) -> None:
     _demand(mixture.members, "members of a mixture")
     for member in mixture.members:
         _check_member(member, n_levels)
+    if mixture.spread is not None:
+        mixture.spread.check(n_levels)
     # Any other inconsistency shows in the prediction of any row, such as one of zeros.
     x, top = np.zeros((1, n_features)), np.array([n_levels - 1], dtype=np.intp)
     with np.errstate(all="ignore"):

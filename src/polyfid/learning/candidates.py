@@ -113,7 +113,7 @@ def _as_flipped(start: Candidate, evidence: Evidence, theta: Array) -> Array:
     points = start.evidence.points
     assert start.fit is not None
     top = Points(points.x, np.full(len(points), prior.n_levels - 1))
-    right = start.fit.posterior.mean(top) * evidence.likelihood.y > 0.0  # type: ignore[attr-defined]
+    right = start.fit.posterior.mean(top) * evidence.likelihood.y > 0.0
     for i, name in enumerate(evidence.theta_names):
         process, _, role = name.partition(".")
         if role.endswith("constant.value"):

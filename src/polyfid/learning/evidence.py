@@ -102,14 +102,16 @@ class Evidence(Parametrised):
         return covariance, likelihood, fixed
 
     def __call__(self, theta: Array, gradient: bool = True) -> Value:
-        covariance, likelihood, fixed = self.fixed(np.asarray(theta, dtype=float), gradient)
-        if not gradient:
-            return Value(fixed.log_z, np.empty(0), fixed.report)
+        found = self.fixed(np.asarray(theta, dtype=float), gradient)
+        slope = self.gradient(*found) if gradient else np.empty(0)
+        return Value(found[-1].log_z, slope, found[-1].report)
+
+    def gradient(self, covariance: ExactCovariance, likelihood: Likelihood, fixed: Fixed) -> Array:
+        """The gradient of log Z from what `fixed` gave with ``gradient``."""
         implicit = self.scheme.implicit(fixed.belief, fixed.labels)
         prior_bar = covariance.pull(fixed.belief, implicit)
         likelihood_bar = self.scheme.pull_likelihood(fixed.belief, likelihood)
-        slope = np.concatenate([prior_bar, likelihood_bar])
-        return Value(fixed.log_z, slope, fixed.report).checked()
+        return np.concatenate([prior_bar, likelihood_bar])
 
 
 @dataclass(frozen=True)

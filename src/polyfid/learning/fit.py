@@ -25,6 +25,7 @@ from polyfid.learning.mixture import BinaryFit, Member, Mixture, infer
 from polyfid.learning.plan import Options, Target
 from polyfid.learning.progress import Callback, Progress
 from polyfid.learning.search import learn
+from polyfid.learning.spread import TOL, Spread, find_spread
 from polyfid.learning.structures import make_prior
 from polyfid.model.features import AsGiven, FeatureMap, Standardised
 from polyfid.model.likelihoods import Likelihood
@@ -103,7 +104,17 @@ def _fit_class(options: Options, rows: Rows, tuning: Rows, target: Target, seed:
         if tuning is not rows:
             evidence = _evidence(options, label(tuning, features, target))
         fit = infer(all_rows, tune(evidence, options, rng), len(tuning))
-    return Mixture((Member(GIVEN, features, fit),))
+        member = Member(GIVEN, features, fit)
+        return Mixture((member,), _spread(evidence, fit) if options.weak_prior else None)
+
+
+def _spread(evidence: Evidence, fit: BinaryFit) -> Spread | None:
+    """What is added by hyper-parameters that are known from the tuning rows only."""
+    if fit.optimum is None:
+        return None
+    evidence = evidence.with_scheme(fit.scheme, TOL, evidence.warm)
+    hyperprior = make_hyperprior(evidence.prior, evidence.likelihood, evidence.points, weak=True)
+    return find_spread(evidence, hyperprior, fit.optimum.theta)
 
 
 def _plain_features(options: Options, rows: Rows) -> FeatureMap:
@@ -193,11 +204,13 @@ class _SparseModel:
     def kept(self) -> tuple[Points, Likelihood]:
         """Some rows of the sample, of all levels, with weights for all rows that there are."""
         points, likelihood = self.rows.points, self.rows.likelihood
-        numbered = Rows.of(points.x, points.level, np.arange(len(points)), likelihood.weight)
+        numbers = np.arange(len(points))
+        numbered = Rows.of(points.x, points.level, likelihood.y > 0.0, likelihood.weight, numbers)
         some = numbered.sample(N_KEPT, np.random.RandomState(0))
         total = np.bincount(points.level, likelihood.weight, len(self.factor)) * self.factor
         factor = InMemory(some, total, some).rows_per_sample_row
-        return Points(some.x, some.level), likelihood.take(some.y).times(factor[some.level])
+        scale = some.weight * factor[some.level] / likelihood.weight[some.annotator]
+        return Points(some.x, some.level), likelihood.take(some.annotator).times(scale)
 
     def evidence(
         self, rows: View, kind: type[SparseEvidence] = SparseEvidence, tol: float = TUNING_TOL
@@ -295,8 +308,7 @@ def _tune(model: _SparseModel, options: Options, report: _Reporter, may_move: bo
     rows, best_bound = model.rows, -np.inf
     hyperprior = make_hyperprior(model.prior, rows.likelihood, rows.points, options.weak_prior)
     n, n_evaluations = len(hyperprior.mean), 0
-    n_labels = float(rows.likelihood.weight.sum())
-    tolerance = TOLERANCE * float(np.sqrt(max(1.0, n_labels / N_TOLERANCE)))
+    tolerance = TOLERANCE * float(np.sqrt(max(1.0, len(rows.points) / N_TOLERANCE)))
 
     def log_prior(theta: Array) -> tuple[float, Array]:
         density, slope = hyperprior(theta[:n])

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_softmax, logsumexp
+from scipy.special import expit, log_softmax, logit, logsumexp
 
 from polyfid.arrays import Array, Indices
 from polyfid.inference import SCHEMES, Report
@@ -15,6 +15,7 @@ from polyfid.inference.linalg import suitable_threads
 from polyfid.inference.posterior import Posterior, SparsePosterior
 from polyfid.learning.climb import Optimum
 from polyfid.learning.evidence import Evidence, Parametrised, SparseEvidence, Value
+from polyfid.learning.spread import Spread
 from polyfid.model.features import FeatureMap
 from polyfid.model.likelihoods import Likelihood
 from polyfid.model.logistic import expected_sigmoid_and_slope, tilted_sigmoid
@@ -119,9 +120,14 @@ class Prediction(NamedTuple):
 
 @dataclass(frozen=True)
 class Mixture:
-    """Members, the heaviest first; their weights sum to one. Rows ``x`` are sorted by level."""
+    """Members, the heaviest first; their weights sum to one. Rows ``x`` are sorted by level.
+
+    ``spread`` is what hyper-parameters that are not known add to the posterior of the heaviest
+    member, and is taken to add to all; None where they are known, or count as known.
+    """
 
     members: tuple[Member, ...]
+    spread: Spread | None = None
 
     @property
     def best(self) -> Member:
@@ -136,6 +142,8 @@ class Mixture:
         means, variances = self._moments(x, level)
         weights = self.weights[:, None]
         smaller, slope = expected_sigmoid_and_slope(-np.abs(means), variances)
+        if self.spread is not None:
+            smaller = expit(self.spread.logit[level] * logit(smaller))
         if any(m.flips for m in self.members):
             flips = self._flips(level)
             smaller = flips + (1.0 - 2.0 * flips) * smaller
@@ -150,7 +158,9 @@ class Mixture:
         total = up * down
         known = np.ones_like(total)
         np.divide(self.weights @ slope, total, out=known, where=total > _NO_VARIANCE)
-        return Prediction(down, up, np.clip(1.0 - known, 0.0, 1.0), *self._mixed(means, variances))
+        return Prediction(
+            down, up, np.clip(1.0 - known, 0.0, 1.0), *self._mixed(means, variances, level)
+        )
 
     def log_probabilities(self, x: Array, level: Indices) -> tuple[Array, Array, Array]:
         """Logarithms of ``down`` and ``up``, accurate where one is tiny, and ``unsure``."""
@@ -160,6 +170,8 @@ class Mixture:
         # The slope, dZ / dmean, is that of either side; it has its digits where Z is the smaller.
         log_z, first = np.where(means.ravel() < 0.0, above, below)
         parts = [p.reshape(shape) for p in (below[0], above[0], log_z + np.log(first))]
+        if self.spread is not None:
+            parts[:2] = log_softmax(self.spread.logit[level] * np.stack(parts[:2]), axis=0)
         weights = self.weights[:, None]
         if any(m.flips for m in self.members):
             flips = self._flips(level)
@@ -186,13 +198,15 @@ class Mixture:
 
     def mean_and_variance(self, x: Array, level: Indices) -> tuple[Array, Array]:
         """Mean and variance of the mixture of latent posteriors, (n,) each."""
-        return self._mixed(*self._moments(x, level))
+        return self._mixed(*self._moments(x, level), level)
 
     def mean_and_covariance(self, x: Array, level: Indices) -> tuple[Array, Array]:
         """Mean (n,) and joint covariance (n, n) of the mixture of latent posteriors."""
         each = [
             m.fit.posterior.mean_and_covariance(self._points(m, x, level)) for m in self.members
         ]
+        if (spread := self.spread) is not None:
+            each = [(spread.mean[level] * m, spread.covariance(m, c, level)) for m, c in each]
         mean = self.weights @ np.stack([m for m, _ in each])
         covariance = np.zeros((len(mean), len(mean)))
         for weight, (m, c) in zip(self.weights, each, strict=True):
@@ -207,8 +221,12 @@ class Mixture:
         samples = np.empty((len(x), n_samples))
         for k in np.unique(which):
             member, columns = self.members[k], np.flatnonzero(which == k)
-            points = self._points(member, x, level)
-            samples[:, columns] = member.fit.posterior.sample(points, len(columns), rng)
+            points, posterior = self._points(member, x, level), member.fit.posterior
+            drawn = posterior.sample(points, len(columns), rng)
+            if self.spread is not None:
+                noise = rng.standard_normal(len(columns))
+                drawn = self.spread.sample(posterior.mean(points), drawn, level, noise)
+            samples[:, columns] = drawn
         return samples
 
     def _flips(self, level: Indices) -> Array:
@@ -216,12 +234,14 @@ class Mixture:
         none = np.zeros(len(level))
         return np.stack([np.array(m.flips)[level] if m.flips else none for m in self.members])
 
-    def _mixed(self, means: Array, variances: Array) -> tuple[Array, Array]:
+    def _mixed(self, means: Array, variances: Array, level: Indices) -> tuple[Array, Array]:
+        if self.spread is not None:
+            means, variances = self.spread.moments(means, variances, level)
         mean = self.weights @ means
         return mean, self.weights @ (variances + np.square(means - mean))
 
     def _moments(self, x: Array, level: Indices) -> tuple[Array, Array]:
-        """Means and variances of the members, (n_members, n) each."""
+        """Means and variances of the members at their hyper-parameters, (n_members, n) each."""
         each = [m.fit.posterior.mean_and_variance(self._points(m, x, level)) for m in self.members]
         return np.stack([m for m, _ in each]), np.stack([v for _, v in each])
 

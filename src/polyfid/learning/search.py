@@ -29,6 +29,7 @@ from polyfid.learning.columns import grow_further, single_out
 from polyfid.learning.evidence import Evidence
 from polyfid.learning.mixture import BinaryFit, Member, Mixture, infer
 from polyfid.learning.plan import Options, Target
+from polyfid.learning.spread import TOL, Spread, find_spread
 from polyfid.learning.structures import candidates, other_links, simpler, splittable
 from polyfid.model.likelihoods import NoisyLogit
 from polyfid.rows import Rows
@@ -71,7 +72,9 @@ def learn(
         climbed = pool(delayed(climb)(on, c.structure, c.features, c) for c, _ in leaders)
         weighed = pool(delayed(weigh)(on, c) for c in climbed)
     refined = refine(options, [c for c, _ in shares(weighed)], pool)
-    return average(refined, replace(on, rows=rows))
+    mixture = average(refined, replace(on, rows=rows))
+    leader = shares(refined)[0][0]
+    return replace(mixture, spread=spread(leader))
 
 
 def compare(on: Comparison, rows: Rows, pool: Parallel) -> list[Candidate]:
@@ -243,6 +246,15 @@ def average(weighed: list[Candidate], on: Comparison) -> Mixture:
         member = Member(name, candidate.features, fit, share, candidate.log_evidence, flips)
         members.append(member)
     return Mixture(tuple(members))
+
+
+def spread(leader: Candidate) -> Spread | None:
+    """What is added by hyper-parameters that are known from the compared rows only."""
+    scheme = leader.evidence.scheme.name if leader.fit is None else leader.fit.scheme
+    warm = None if leader.fit is None else leader.fit.posterior.start  # type: ignore[union-attr]
+    evidence = leader.evidence.with_scheme(scheme, TOL, warm)
+    with suitable_threads(len(evidence.points)):
+        return find_spread(evidence, leader.hyperprior, leader.optimum.theta)
 
 
 def shares(weighed: list[Candidate]) -> list[tuple[Candidate, float]]:

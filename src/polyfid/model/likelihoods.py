@@ -39,7 +39,8 @@ class Expectations(NamedTuple):
 class Likelihood(Tunable):
     """Labels, and how probable they are given latent values."""
 
-    #: Multiplicity of every row, (n,).
+    #: Labels, -1 or 1, and multiplicity of every row, (n,).
+    y: Array
     weight: Array
     #: Fields with one entry per row.
     _row_fields: ClassVar[tuple[str, ...]] = ("y", "weight")

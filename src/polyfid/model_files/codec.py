@@ -183,6 +183,7 @@ _MODULES = {
     "polyfid.inference.posterior": "Posterior SparsePosterior",
     "polyfid.learning.climb": "Climb Optimum",
     "polyfid.learning.mixture": "BinaryFit Member Mixture",
+    "polyfid.learning.spread": "Spread",
     "polyfid.estimator.inputs": "FidelityColumn FitInfo",
     "polyfid.estimator.summary": "ClassifierState",
     "polyfid.tables.labelled": "Roles",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,6 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyfid.arrays import Array, Indices, sort_rows
+
+#: Classes with fewer rows in a sample of a level are rare.
+RARE = 50
 
 
 def consecutive(sizes: Iterable[int]) -> list[slice]:
@@ -89,7 +92,8 @@ class Rows:
     def sample(self, size: int | tuple[int, ...] | None, rng: np.random.RandomState) -> Rows:
         """At most so many rows in all, or of each level; the rows themselves if they are few.
 
-        Small levels are whole, and of every level there are some.
+        Small levels are whole, and of every level there are some rows; so it is with rare classes
+        of a level, with weights that undo it: see `keep_rare_classes`.
         """
         if size is None:
             return self
@@ -100,11 +104,44 @@ class Rows:
             quotas = np.minimum(counts, size[: len(counts)])
         if (quotas >= counts).all():
             return self
-        chosen = [
-            rng.permutation(np.flatnonzero(self.level == t))[: quotas[t]]
-            for t in np.argsort(counts, kind="stable")
-        ]
-        return self.take(np.sort(np.concatenate(chosen)))
+        chosen, factors = [], []
+        for t in np.argsort(counts, kind="stable"):
+            order = rng.permutation(np.flatnonzero(self.level == t))
+            kept, factor = keep_rare_classes(self.y[order], quotas[t])
+            chosen.append(order[kept])
+            factors.append(factor)
+        rows = np.concatenate(chosen)
+        order = np.argsort(rows)
+        sampled = self.take(rows[order])
+        return replace(sampled, weight=sampled.weight * np.concatenate(factors)[order])
+
+
+def keep_rare_classes(
+    y: NDArray[Any], size: int, counts: Mapping[Any, int] | None = None
+) -> tuple[Indices, Array]:
+    """Which rows to keep of some in random order, and factors of their weights.
+
+    The first ``size`` rows are kept, unless a class has fewer than `RARE` rows among them. Such a
+    class is kept whole or to that number, and the other classes fill the rest. Factors undo that:
+    relative to each other the classes weigh what they weigh among all rows, and no factor is below
+    one. ``counts`` are all rows by class, if those that are given are some of them only.
+    """
+    names, code, given = np.unique(y, return_inverse=True, return_counts=True)
+    first = np.arange(min(size, len(y)))
+    among_first = np.bincount(code[first], minlength=len(names))
+    wanted = np.minimum(given, min(RARE, size // (2 * max(len(names), 1))))
+    rare = among_first < wanted
+    if not rare.any():
+        return first, np.ones(len(first))
+    rank = np.empty(len(y), dtype=np.intp)  # of a row among those of its class
+    for k, n in enumerate(given):
+        rank[code == k] = np.arange(n)
+    chosen = np.flatnonzero(rare[code] & (rank < wanted[code]))
+    others = np.flatnonzero(~rare[code])[: size - len(chosen)]
+    kept = np.sort(np.concatenate([chosen, others]))
+    total = given if counts is None else np.array([counts[name] for name in names.tolist()])
+    factor = (total / np.bincount(code[kept], minlength=len(names)))[code[kept]]
+    return kept, factor / factor.min()
 
 
 def _share_out(counts: Indices, size: int) -> Indices:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyfid.arrays import Array, Indices
-from polyfid.rows.rows import Rows
+from polyfid.rows.rows import RARE, Rows, keep_rare_classes
 
 #: Names of levels, least trusted first.
 Levels = tuple[Any, ...]
@@ -77,9 +77,10 @@ class Survey:
 
 @dataclass(frozen=True)
 class LevelContents:
-    """Rows per class of one level, the sum of their weights, and a sample of at most ``size`` rows.
+    """Rows per class of one level, the sum of their weights, and a sample of about ``size`` rows.
 
-    The sample is of the smallest keys, in the order in which rows came: key, x, y and weight.
+    The sample is of the smallest keys, of all rows and of each class, in the order in which rows
+    came: key, x, y and weight.
     """
 
     counts: Counter[Any]
@@ -88,9 +89,25 @@ class LevelContents:
     sample: tuple[NDArray[Any], ...]
 
     def cut(self) -> LevelContents:
-        """With at most ``size`` rows in the sample."""
-        rows = np.sort(np.argsort(self.sample[0], kind="stable")[: self.size])
+        """With at most ``size`` rows in the sample, and `RARE` of each class besides."""
+        order = np.argsort(self.sample[0], kind="stable")
+        if len(order) <= self.size:
+            return self
+        first, y = order[: self.size], self.sample[2][order]
+        of_class = [order[y == name][:RARE] for name in np.unique(y)]
+        rows = np.unique(np.concatenate([first, *of_class]))
         return replace(self, sample=tuple(column[rows] for column in self.sample))
+
+    def thinned(self) -> LevelContents:
+        """With ``size`` rows in the sample; weights make up for rare classes that are kept."""
+        key, _, y, weight = self.sample
+        order = np.argsort(key, kind="stable")
+        kept, factor = keep_rare_classes(y[order], self.size, self.counts)
+        rows = order[kept]
+        weights = weight.copy()
+        weights[rows] *= factor
+        rows = np.sort(rows)
+        return replace(self, sample=tuple(c[rows] for c in (*self.sample[:3], weights)))
 
     def __add__(self, other: LevelContents) -> LevelContents:
         sample = tuple(map(np.concatenate, zip(self.sample, other.sample, strict=True)))
@@ -134,7 +151,7 @@ class Contents:
             weight[t] = own.weight
             for value, n in own.counts.items():
                 counts[t, np.searchsorted(classes, value)] = n
-        samples = [self.levels[names[t]].sample for t in present]
+        samples = [self.levels[names[t]].thinned().sample for t in present]
         _, x, y, weights = map(np.concatenate, zip(*samples, strict=True))
         level = np.repeat(present, [len(columns[0]) for columns in samples])
         sample = Rows.of(x, level, np.searchsorted(classes, y), weights)

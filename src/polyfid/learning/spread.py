@@ -1,0 +1,191 @@
+"""What follows from hyper-parameters that are not known: a wider posterior of the latent functions.
+
+The posterior of the hyper-parameters is approximated by a few weighted points around its mode, in
+the directions that change the latent functions most. Averages over these points are then described
+by what a prediction at the mode gives anyway, its mean m, variance v and probability p,
+
+    E f = c m,  var f = a v + b m^2,  logit E p = g logit p,
+
+with factors per level, found by least squares at training rows. So predictions cost what they did,
+and joint samples exist: the functions are known up to their scale, the more widely the larger b.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import nnls
+from scipy.special import logit, softmax
+
+from polyfid.arrays import Array, Indices
+from polyfid.inference.linalg import NotPositiveDefinite
+from polyfid.inference.posterior import Posterior
+from polyfid.kernels.parameters import HyperPrior
+from polyfid.learning.evidence import Evidence
+from polyfid.model.logistic import expected_sigmoid
+from polyfid.rows import Points
+
+# Chosen by ``python -m benchmarks coverage``, on other problems than those that it measures.
+#: Directions in which hyper-parameters are moved; two points each.
+N_DIRECTIONS = 3
+#: Rows at which the averages are compared with predictions at the mode.
+N_ROWS = 100
+#: Steps of finite differences, and how near to its fixed point inference ends for them.
+STEP, TOL = 0.1, 1e-3
+#: Bounds of the factors of means and of logits: beyond them points are too few to be believed.
+MEAN, LOGIT = (0.5, 2.0), (0.5, 1.0)
+#: Probabilities nearer to 0 or 1 say nothing of their factor.
+_CERTAIN = 1e-9
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Factors per level, (n_levels,) each: c, a, b and g of the module's docstring."""
+
+    mean: Array
+    variance: Array
+    scale: Array
+    logit: Array
+
+    def moments(self, mean: Array, variance: Array, level: Indices) -> tuple[Array, Array]:
+        """Means and variances from those at the mode, (..., n) each, of points of these levels."""
+        wider = self.variance[level] * variance + self.scale[level] * np.square(mean)
+        return self.mean[level] * mean, wider
+
+    def covariance(self, mean: Array, covariance: Array, level: Indices) -> Array:
+        """The joint covariance (n, n) from that at the mode."""
+        inner, outer = np.sqrt(self.variance[level]), np.sqrt(self.scale[level]) * mean
+        return np.asarray(inner[:, None] * covariance * inner + np.outer(outer, outer))
+
+    def sample(self, mean: Array, samples: Array, level: Indices, noise: Array) -> Array:
+        """Joint samples (n, n_samples) from those at the mode and from standard normal numbers."""
+        inner, outer = np.sqrt(self.variance[level]), np.sqrt(self.scale[level]) * mean
+        centre = (self.mean[level] * mean)[:, None]
+        return np.asarray(
+            centre + inner[:, None] * (samples - mean[:, None]) + np.outer(outer, noise)
+        )
+
+    def check(self, n_levels: int) -> None:
+        """Raise ValueError where factors are not such as `find_spread` gives."""
+        lowest = {"mean": MEAN[0], "variance": 1.0, "scale": 0.0, "logit": LOGIT[0]}
+        for name, low in lowest.items():
+            values = getattr(self, name)
+            if values.shape != (n_levels,) or not (np.isfinite(values) & (values >= low)).all():
+                raise ValueError(f"{name} must be {n_levels} numbers from {low:g}; got {values}")
+
+
+class _At(NamedTuple):
+    """At some hyper-parameters: the log posterior, its gradient, and the latent functions.
+
+    ``moments`` are means and variances by level, (n_levels, 2, n).
+    """
+
+    value: float
+    gradient: Array
+    moments: Array
+
+
+def find_spread(evidence: Evidence, hyperprior: HyperPrior, theta: Array) -> Spread | None:
+    """How much wider the latent functions are than at the mode ``theta``; None if it is unknown.
+
+    Inference starts from ``evidence.warm``.
+    """
+    finder = _Finder(evidence, hyperprior, evidence.warm)
+    mode = finder(theta, gradient=True)
+    if mode is None or not len(theta):
+        return None
+    low, high = evidence.bounds.T
+    root = finder.root(theta, mode, high)
+    if root is None:
+        return None
+    k = root.shape[1]
+    points, log_weights = [], []
+    for z in np.vstack([np.eye(k), -np.eye(k)]) * np.sqrt(k):
+        at = finder(np.clip(theta + root @ z, low, high))
+        if at is not None:
+            points.append(at.moments)
+            log_weights.append(at.value - mode.value + 0.5 * z @ z)
+    if len(points) < 2:
+        return None
+    # No point may outweigh all others: it is the best of few.
+    log_weights = np.minimum(log_weights, np.sort(log_weights)[-2])
+    return _fitted(mode.moments, np.stack(points), softmax(log_weights))
+
+
+@dataclass(frozen=True)
+class _Finder:
+    """Log posterior of the hyper-parameters and latent functions at some of the rows."""
+
+    evidence: Evidence
+    hyperprior: HyperPrior
+    warm: object
+
+    def __call__(self, theta: Array, gradient: bool = False) -> _At | None:
+        """None where there is no posterior, or none that inference finds."""
+        evidence, points = self.evidence, self.evidence.points
+        evidence.warm = self.warm
+        try:
+            found = evidence.fixed(theta, gradient)
+        except NotPositiveDefinite:
+            return None
+        covariance, _, fixed = found
+        if not fixed.report.converged:
+            return None
+        log_prior, slope = self.hyperprior(theta)
+        if gradient:
+            slope = slope + evidence.gradient(*found)
+        rows = np.unique(np.linspace(0, len(points) - 1, N_ROWS).astype(np.intp))
+        x, posterior = points.x[rows], Posterior.from_belief(covariance.prior, points, fixed.belief)
+        moments = [
+            posterior.mean_and_variance(Points(x, np.full(len(x), t, dtype=np.intp)))
+            for t in range(covariance.prior.n_levels)
+        ]
+        return _At(fixed.log_z + log_prior, slope, np.array(moments))
+
+    def root(self, theta: Array, mode: _At, high: Array) -> Array | None:
+        """Steps of one posterior standard deviation that move the functions most, (p, k).
+
+        The posterior counts as no wider than the prior, in units of which it is taken apart.
+        """
+        curvature, change = [], []
+        for j in range(len(theta)):
+            step = STEP if theta[j] + STEP <= high[j] else -STEP
+            at = self(theta + step * (np.arange(len(theta)) == j), gradient=True)
+            if at is None:
+                return None
+            curvature.append((mode.gradient - at.gradient) / step)
+            change.append((at.moments - mode.moments)[:, 0] / step)
+        unit = np.where(self.hyperprior.is_flat, 1.0, self.hyperprior.sd)
+        hessian = 0.5 * (np.array(curvature) + np.array(curvature).T) * np.outer(unit, unit)
+        if not np.isfinite(hessian).all():
+            return None
+        values, vectors = np.linalg.eigh(hessian)
+        root = unit[:, None] * vectors / np.sqrt(np.maximum(values, 1.0))
+        sd = np.sqrt(np.maximum(mode.moments[:, 1], np.finfo(float).tiny))
+        moved = np.tensordot(root, np.array(change) / sd, axes=(0, 0)).reshape(len(theta), -1)
+        directions = np.linalg.svd(moved, full_matrices=False)[0]
+        return np.asarray(root @ directions[:, :N_DIRECTIONS])
+
+
+def _fitted(mode: Array, points: Array, weights: Array) -> Spread | None:
+    """The factors that describe averages over points, (n_points, n_levels, 2, n), best."""
+    factors = []
+    for (m, v), own in zip(mode, np.moveaxis(points, 1, 0), strict=True):
+        means, variances = own[:, 0], own[:, 1]
+        mean = weights @ means
+        total = weights @ (variances + np.square(means - mean))
+        c, g, (a, b) = 1.0, 1.0, (1.0, 0.0)
+        if (m != 0.0).any():
+            c = float(np.clip(m @ mean / (m @ m), *MEAN))
+            p = np.clip(expected_sigmoid(m, v), _CERTAIN, 1.0 - _CERTAIN)
+            average = np.clip(weights @ expected_sigmoid(means, variances), _CERTAIN, 1 - _CERTAIN)
+            x = logit(p)
+            g = float(np.clip(x @ logit(average) / (x @ x), *LOGIT))
+        if (rows := v > 0.0).any():
+            terms = np.stack([v[rows], np.square(m[rows])], axis=1) / v[rows, None]
+            a, b = nnls(terms, total[rows] / v[rows])[0]
+        factors.append((c, max(a, 1.0), b, g))
+    values = np.array(factors).T
+    return Spread(*values) if np.isfinite(values).all() else None

@@ -1,0 +1,162 @@
+"""Hyper-parameters that are not known make the posterior of the latent functions wider."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.special import expit, logit
+from tolerances import IDENTITY
+
+from polyfid import MultiFidelityClassifier, load
+from polyfid.datasets import make_cokriging
+from polyfid.inference import SCHEMES
+from polyfid.inference.posterior import Posterior
+from polyfid.kernels import RBF
+from polyfid.kernels.parameters import HyperPrior
+from polyfid.learning.evidence import Evidence
+from polyfid.learning.spread import Spread, _fitted, find_spread
+from polyfid.model.likelihoods import Logit
+from polyfid.model.logistic import expected_sigmoid
+from polyfid.model.prior import Autoregressive
+from polyfid.rows import Points
+
+MADE = make_cokriging(60, 25, 2, labels="sigmoid", n_test=60, random_state=3)
+
+
+def fitted(**parameters):
+    kernel = parameters.pop("kernel", 1.0 * RBF())
+    model = MultiFidelityClassifier(kernel, inference="ep", random_state=0, **parameters)
+    return model.fit(MADE.data, MADE.target, fidelity=MADE.fidelity)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return fitted()
+
+
+def plain(model):
+    """The model with its hyper-parameters taken as known."""
+    (mixture,) = model._model.mixtures
+    other = MultiFidelityClassifier()
+    other._publish(replace(model._model, mixtures=(replace(mixture, spread=None),)))
+    return other
+
+
+@pytest.fixture(scope="module")
+def evidence():
+    prior = Autoregressive((2.0 * RBF(0.4), 1.0 * RBF(0.4)), (0.9,))
+    labels = Logit(np.where(MADE.target == 1, 1.0, -1.0), np.ones(len(MADE.target)))
+    return Evidence(prior, labels, Points(MADE.data, MADE.fidelity), SCHEMES["ep"], 1e-8)
+
+
+def test_parameters_that_are_known_add_nothing(evidence):
+    n = len(evidence.theta)
+    known = HyperPrior.independent(evidence.theta, [1e-6] * n)
+    spread = find_spread(evidence, known, evidence.theta)
+    for name, value in {"mean": 1.0, "variance": 1.0, "scale": 0.0, "logit": 1.0}.items():
+        np.testing.assert_allclose(getattr(spread, name), value, atol=1e-5)
+
+
+def test_factors_of_functions_that_differ_in_scale_alone_are_exact():
+    rng = np.random.default_rng(0)
+    mode = np.stack([rng.normal(size=(2, 30)), rng.uniform(1, 2, (2, 30))], axis=1)
+    scales, widths, weights = np.array([0.7, 1.0, 1.6]), np.array([1.0, 1.2, 1.9]), [0.2, 0.5, 0.3]
+    points = mode * np.stack([scales, widths], axis=1)[:, None, :, None]
+    spread = _fitted(mode, points, np.array(weights))
+    mean = weights @ scales
+    np.testing.assert_allclose(spread.mean, mean, rtol=IDENTITY, atol=IDENTITY)
+    np.testing.assert_allclose(spread.variance, weights @ widths, rtol=IDENTITY, atol=IDENTITY)
+    np.testing.assert_allclose(
+        spread.scale, weights @ np.square(scales - mean), rtol=IDENTITY, atol=IDENTITY
+    )
+    average = weights @ expected_sigmoid(points[:, 0, 0], points[:, 0, 1])
+    x = logit(expected_sigmoid(*mode[0]))
+    slope = x @ logit(average) / (x @ x)
+    assert spread.logit[0] == pytest.approx(np.clip(slope, 0.5, 1.0), abs=1e-12)
+
+
+def test_the_spread_is_the_average_over_the_hyper_posterior(evidence):
+    """With one parameter free, that of many points on a line is known."""
+    kernel = 2.0 * RBF(0.4, "fixed")
+    labels = evidence.likelihood.take(np.flatnonzero(MADE.fidelity == 0))
+    points = Points(MADE.data[MADE.fidelity == 0], np.zeros(60, dtype=int))
+    one = Evidence(Autoregressive((kernel,), ()), labels, points, SCHEMES["ep"], 1e-8)
+    prior = HyperPrior.independent([0.7], [1.0])
+    grid = np.linspace(-4.0, 6.0, 81)
+    values = [one(np.array([t]), gradient=False).value + prior(np.array([t]))[0] for t in grid]
+    mode = grid[int(np.argmax(values))]
+    spread = find_spread(one, prior, np.array([mode]))
+    weights = np.exp(np.array(values) - max(values))
+    weights /= weights.sum()
+    each = []
+    for t in grid:
+        covariance, _, fixed = one.fixed(np.array([t]))
+        posterior = Posterior.from_belief(covariance.prior, points, fixed.belief)
+        each.append(posterior.mean_and_variance(points))
+    means, variances = np.array([m for m, _ in each]), np.array([v for _, v in each])
+    mean = weights @ means
+    total = weights @ (variances + np.square(means - mean))
+    at = int(np.argmax(values))
+    wide_mean, wide = spread.moments(means[at], variances[at], points.level)
+    assert np.sqrt(np.mean(np.square(wide_mean - mean) / total)) < 0.1
+    # Over the rows, standard deviations are right on average, and at the mode alone they are not.
+    assert abs(np.mean(np.sqrt(wide / total)) - 1.0) < 0.03
+    assert np.mean(np.sqrt(variances[at] / total)) < 0.92
+
+
+def test_predictions_are_wider_and_no_less_cautious(model):
+    x, before = MADE.test_data, plain(model)
+    spread = model._model.mixtures[0].spread
+    assert spread.variance[1] > 1.05
+    for level in (0, 1):
+        p, mean, variance = model.predict_all(x, fidelity=level)
+        q, old_mean, old_variance = before.predict_all(x, fidelity=level)
+        wanted = spread.moments(old_mean, old_variance, np.full(len(x), level))
+        np.testing.assert_allclose([mean, variance], wanted, rtol=IDENTITY, atol=IDENTITY)
+        assert (variance >= old_variance).all()
+        assert (np.abs(p - 0.5) <= np.abs(q - 0.5) + 1e-12).all()
+        assert (model.predict(x, fidelity=level) == before.predict(x, fidelity=level)).all()
+        tempered = expit(spread.logit[level] * logit(q[:, 1]))
+        np.testing.assert_allclose(p[:, 1], tempered, atol=1e-10)
+        np.testing.assert_allclose(np.exp(model.predict_log_proba(x, level)), p, atol=1e-10)
+
+
+def test_joint_covariance_and_samples_are_as_wide(model):
+    x = np.repeat(MADE.test_data[:12], 2, axis=0)
+    at = np.tile([0, 1], 12)
+    mean, covariance = model.latent_mean_and_covariance(x, fidelity=at)
+    np.testing.assert_allclose(
+        [mean, np.diagonal(covariance)], model.latent_mean_and_variance(x, fidelity=at), rtol=1e-8
+    )
+    samples = model.sample_latent(x, 40_000, fidelity=at, random_state=0)
+    np.testing.assert_allclose(samples.mean(axis=1), mean, atol=0.05 * np.sqrt(covariance.max()))
+    sd = np.sqrt(np.diagonal(covariance))
+    correlation = covariance / np.outer(sd, sd)
+    np.testing.assert_allclose(np.cov(samples) / np.outer(sd, sd), correlation, atol=0.04)
+
+
+@pytest.mark.parametrize("known", [{"optimizer": None}, {"prior": None}])
+def test_hyper_parameters_that_count_as_known(known):
+    assert fitted(**known)._model.mixtures[0].spread is None
+
+
+def test_the_spread_is_kept_in_files(model, tmp_path):
+    model.save(tmp_path / "model.polyfid")
+    again = load(tmp_path / "model.polyfid")
+    for a, b in zip(
+        model.predict_all(MADE.test_data), again.predict_all(MADE.test_data), strict=True
+    ):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_factors_that_make_no_sense_are_refused():
+    good = Spread(*np.array([[1.0], [1.2], [0.1], [0.9]]))
+    good.check(1)
+    for name, value in {
+        "mean": [np.nan],
+        "variance": [0.5],
+        "scale": [-1.0],
+        "logit": [[1.0]],
+    }.items():
+        with pytest.raises(ValueError, match=name):
+            replace(good, **{name: np.array(value)}).check(1)
