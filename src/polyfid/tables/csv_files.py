@@ -186,8 +186,8 @@ def clean_names(cells: list[str], path: str | None) -> tuple[str, ...]:
     """Names of columns without blanks around them; empty ones become ``unnamed_1`` and so on."""
     if len(cells) > MOST_COLUMNS:
         problem = (
-            f"there are {len(cells):,} columns, and a table can have {MOST_COLUMNS:,}; are rows and "
-            "columns swapped, or is the delimiter another one?"
+            f"there are {len(cells):,} columns, and a table can have {MOST_COLUMNS:,}; are rows "
+            "and columns swapped, or is the delimiter another one?"
         )
         raise TableError(problem, path=path, row=1)
     names = [str(c).strip().lstrip("\ufeff") or f"unnamed_{k}" for k, c in enumerate(cells, 1)]
