@@ -224,7 +224,7 @@ class Place:
             return f"exit code {outcome.code}: {outcome.stderr[-100:]}"
         if good is not None and good != (outcome.code == 0):
             return f"exit code {outcome.code}: {outcome.stderr[-100:]}"
-        if outcome.code and not outcome.stderr.strip():
+        if outcome.code and not (outcome.stderr.strip() or outcome.stdout.strip()):
             return "no sentence says what is wrong"
         if len(outcome.stderr) > 20_000:
             return f"the sentence has {len(outcome.stderr)} characters"

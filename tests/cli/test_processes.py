@@ -101,6 +101,19 @@ def test_a_signal_during_an_import_waits_for_its_end(python, folder):
     assert (run.returncode, run.stdout, run.stderr) == (143, "whole\n", STOPPED.decode())
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        f"type('A', (), {{'__del__': lambda self: {TERMINATE} or time.sleep(0.1)}})()",
+        f"import ctypes; ctypes.CFUNCTYPE(None)(lambda: {TERMINATE} or time.sleep(0.1))()",
+    ],
+    ids=["__del__", "called by C"],
+)
+def test_a_signal_where_nothing_can_be_raised_stops_all_the_same(python, code):
+    run = python(IN_A_VERB.format(code=f"{code}; time.sleep(60)"))
+    assert (run.returncode, run.stdout, run.stderr) == (143, "", STOPPED.decode())
+
+
 def test_further_signals_do_not_disturb_the_removal_of_files(python):
     code = (
         f"try: {TERMINATE}; time.sleep(60)\n    finally: {TERMINATE}; print('removed', flush=True)"

@@ -117,6 +117,11 @@ def test_ten_thousand_columns(write):
     assert next(iter_blocks(path, {"column_9999": "float64"})).iloc[0, 0] == 1.5
 
 
+def test_a_header_of_a_million_columns_is_refused(write):
+    wide = write(",".join(f"c{k}" for k in range(1_000_000)) + "\n" + "1," * 999_999 + "1\n")
+    assert "there are 1,000,000 columns, and a table can have 100,000" in str(complaint(wide))
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
 def test_a_named_pipe_is_read_once(tmp_path, monkeypatch):
     """As of a shell's <(zcat rows.csv.gz)."""

@@ -27,7 +27,7 @@ class Stopped(KeyboardInterrupt):
 
     def __init__(self, number: int) -> None:
         super().__init__()
-        self.exit_code = 128 + number
+        self.number, self.exit_code = number, 128 + number
 
 
 class _Stopper:
@@ -48,6 +48,7 @@ class _Stopper:
                     self.numbers.append(number)
         if self.numbers and hasattr(signal, "SIGALRM"):
             signal.signal(signal.SIGALRM, lambda _, frame: self.handle(self.waiting, frame))
+            sys.unraisablehook = self.raise_again
 
     def handle(self, number: int, frame: FrameType | None) -> None:
         if not self.in_verb:  # nothing has been written, and half a program is imported
@@ -56,12 +57,24 @@ class _Stopper:
             os._exit(128 + number)
         if time.monotonic() < self.stopped_at + PATIENCE:
             return
-        if hasattr(signal, "setitimer") and _would_be_lost(frame):
-            self.waiting = number
-            signal.setitimer(signal.ITIMER_REAL, RETRY)
+        if hasattr(signal, "setitimer") and _is_importing(frame):
+            self.wait(number)
             return
         self.stopped_at = time.monotonic()
         raise Stopped(number)
+
+    def wait(self, number: int) -> None:
+        """Look at a signal again soon."""
+        self.waiting = number
+        signal.setitimer(signal.ITIMER_REAL, RETRY)
+
+    def raise_again(self, lost: Any) -> None:
+        """Stop later where nothing can be raised, as in ``__del__`` or a function that C calls."""
+        if isinstance(lost.exc_value, Stopped):
+            self.stopped_at = -PATIENCE
+            self.wait(lost.exc_value.number)
+        else:
+            sys.__unraisablehook__(lost)
 
     def ignore(self) -> None:
         """The work is done, or given up: what is left takes no time, and must not be disturbed."""
@@ -69,14 +82,10 @@ class _Stopper:
             signal.signal(number, signal.SIG_IGN)
 
 
-def _would_be_lost(frame: FrameType | None) -> bool:
-    """Whether an exception would turn into another one, or be printed and forgotten.
-
-    Modules in C turn any exception in an import into an ImportError; none leaves a ``__del__``.
-    """
+def _is_importing(frame: FrameType | None) -> bool:
+    """Whether a module is being imported: those in C turn any exception into an ImportError."""
     while frame is not None:
-        code: Any = frame.f_code
-        if code.co_name == "__del__" or code.co_filename.startswith("<frozen importlib"):
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
             return not sys.is_finalizing()
         frame = frame.f_back
     return False

@@ -22,6 +22,8 @@ from polyfid.tables.places import DAMAGE, CsvRow, TableError, TableFile, shown
 from polyfid.text import name_few
 
 DELIMITERS = (",", ";", "\t", "|")
+#: Wider tables are refused: each column has a cost of its own, and memory would run out.
+MOST_COLUMNS = 100_000
 #: Bytes from which the delimiter is guessed.
 SAMPLE = 1 << 16
 
@@ -182,6 +184,12 @@ def _with_header(file: TableFile) -> TableFile:
 
 def clean_names(cells: list[str], path: str | None) -> tuple[str, ...]:
     """Names of columns without blanks around them; empty ones become ``unnamed_1`` and so on."""
+    if len(cells) > MOST_COLUMNS:
+        problem = (
+            f"there are {len(cells):,} columns, and a table can have {MOST_COLUMNS:,}; are rows "
+            "and columns swapped, or is the delimiter another one?"
+        )
+        raise TableError(problem, path=path, row=1)
     names = [str(c).strip().lstrip("\ufeff") or f"unnamed_{k}" for k, c in enumerate(cells, 1)]
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
