@@ -81,7 +81,7 @@ MAKERS = {
     "weights and a tuning sample": weighted,
     "inducing points": lambda: binary(n_inducing=8),
     "inducing points and noise": lambda: binary(n_inducing=8, label_noise="fidelity"),
-    "inference by EP": lambda: binary(inference="ep", levels={"crowd": 1, "expert": 2}.keys()),
+    "inference by EP": lambda: binary(inference="ep", levels=np.array(["crowd", "expert"])),
 }
 
 

@@ -10,6 +10,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from polyfid import MultiFidelityClassifier, load
 from polyfid.kernels import RBF
+from polyfid.rows.survey import Block
 
 dask_distributed = pytest.importorskip("distributed")
 da = pytest.importorskip("dask.array")
@@ -258,6 +259,54 @@ def test_what_cannot_be_fitted_is_told(client, rows):
     for name, value in (("n_tuning", None), ("fidelity_feature", 0)):
         with pytest.raises(ValueError, match=name):
             distributed.fit(make_model(**{name: value}), X, y, client=client)
+
+
+def changed(rows, change):
+    """A data frame whose partition 2 is changed."""
+    frame = as_frame(rows, (100,) * 6)
+    parts = [frame.get_partition(k).compute() for k in range(6)]
+    parts[2] = change(parts[2])
+    return dd.from_map(lambda part: part, parts, meta=frame._meta)
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        (lambda part: part[["b", "a", "label", "level", "w"]], "partition 2: .*same order"),
+        (lambda part: part.drop(columns="b"), "partition 2: .*missing"),
+        (lambda part: part.assign(c=1.0), "partition 2: .*unseen"),
+        (lambda part: part.assign(a="x"), "partition 2: .*not numeric: a"),
+        (lambda part: part.drop(columns="label"), "partition 2 lacks the column 'label'"),
+        (lambda part: part.assign(label=1), "y holds text in some blocks and numbers"),
+        (lambda part: part.assign(label=None), "partition 2: y has missing"),
+    ],
+)
+def test_a_partition_that_is_unlike_the_others(client, rows, change, match):
+    with pytest.raises(ValueError, match=f"(?s){match}"):
+        distributed.fit(make_model(), changed(rows, change), "label", "level", "w", client=client)
+
+
+def test_a_partition_of_another_size_when_it_is_read_again():
+    block = Block(2, np.zeros((5, 1)), np.zeros(5), np.zeros(5, int), (0,), np.ones(5))
+    with pytest.raises(ValueError, match="partition 2 has 5 rows, and had 6 when it was first"):
+        cluster_module._encode(len, block, 6)
+
+
+def test_a_cluster_without_workers_or_a_client_that_is_closed(rows, monkeypatch):
+    monkeypatch.setattr(cluster_module, "PATIENCE", 3)
+    none = {"n_workers": 0, "processes": False, "dashboard_address": ":0"}
+    with dask_distributed.LocalCluster(**none) as empty:
+        client = dask_distributed.Client(empty)
+        with pytest.raises(RuntimeError, match="no workers for 3 s; start some"):
+            distributed.fit(make_model(), *as_arrays(rows), client=client)
+        client.close()
+        with pytest.raises(RuntimeError, match="client or the cluster of the fit is closed"):
+            distributed.fit(make_model(), *as_arrays(rows), client=client)
+
+
+def test_workers_that_die_of_a_partition_are_told():
+    with pytest.raises(RuntimeError, match="smaller partitions"), cluster_module._in_plain_words():
+        raise dask_distributed.KilledWorker("task", None, 4)
 
 
 def blas_threads(_=None):

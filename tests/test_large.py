@@ -184,6 +184,27 @@ def test_blocks_that_change_are_noticed(data):
         sparse(optimizer=None, n_inducing=2).fit_blocks(read)
 
 
+def test_blocks_that_lose_rows_are_noticed(data):
+    X, y, fidelity = data.data, data.target, data.fidelity
+    readings = []
+
+    def blocks():
+        readings.append(0)
+        rows = slice(0 if len(readings) == 1 else 50, 480)
+        return iter([(X[rows], y[rows], fidelity[rows])])
+
+    with pytest.raises(ValueError, match="block 0 has 430 rows, and had 480 when it was first"):
+        sparse(optimizer=None).fit_blocks(blocks)
+
+
+def test_blocks_of_text_and_of_numbers_are_refused(data):
+    X, y, fidelity = data.data, data.target, data.fidelity
+    blocks = [(X[:200], y[:200].astype(int), fidelity[:200])]
+    blocks += [(X[200:], y[200:].astype(int).astype(str), fidelity[200:])]
+    with pytest.raises(ValueError, match="y holds text in some blocks and numbers in others"):
+        sparse(optimizer=None).fit_blocks(blocks)
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [

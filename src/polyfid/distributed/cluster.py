@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from time import monotonic
 from typing import Any
 
 import dask
-from distributed import Client, Future, default_client
+from distributed import Client, Future, KilledWorker, default_client
+from distributed.client import ClosedClientError
 
 from polyfid.distributed.partitions import read_partitions
 from polyfid.estimator.blocks import given_levels, make_surveyor
@@ -19,6 +22,12 @@ from polyfid.estimator.inputs import Columns
 from polyfid.learning.progress import Callback
 from polyfid.rows import Rows
 from polyfid.rows.source import Source, Sum, one_blas_thread
+
+#: Seconds without any worker after which a fit gives up.
+PATIENCE = 30
+#: Seconds between checks of whether there are workers, and for a copy to reach all of them.
+INTERVAL = 2
+COPYING = 5
 
 
 def fit(
@@ -37,6 +46,8 @@ def fit(
     The same as `MultiFidelityClassifier.fit_blocks` with one block per partition. Workers keep
     their partitions in memory as numbers, and compute sums over them in every pass of inference;
     the client tunes hyper-parameters on a sample of the rows and takes the steps between passes.
+    Partitions of lost workers are read again by others; a cluster that has had no worker at all
+    for 30 s is an error.
 
     Parameters
     ----------
@@ -77,14 +88,16 @@ def fit(
     """
     client = client or default_client()
     levels, features = given_levels(model), Columns()
-    with random_numbers(model.random_state) as rng:
+    with random_numbers(model.random_state) as rng, _in_plain_words():
         surveyor = make_surveyor(model, rng)
         raw = client.compute(read_partitions(features, levels, X, y, fidelity, sample_weight))
         contents = add_up(client, surveyor, raw)
         if contents is None:
             raise ValueError("X has no rows (0 samples); at least one is needed")
         survey = contents.survey(levels)
-        blocks = client.map(_apply, [survey.coding] * len(raw), raw, pure=False)
+        sizes = client.map(_size, raw, pure=False)
+        known = [_result(client, size) for size in sizes]
+        blocks = client.map(_encode, [survey.coding] * len(raw), raw, known, pure=False)
         del raw  # workers may forget raw blocks once they are encoded; they can be read again
         source = ClusterSource(survey.sample, survey.weight, client, blocks)
         return model._fit_source(features, survey, source, rng, checkpoint, callback)
@@ -117,13 +130,50 @@ def add_up(client: Client, function: Callable[[Any], Any], blocks: Sequence[Futu
     # Without a copy on every worker blocks would be moved to where it is. If workers come or go at
     # this moment it may fail; then those without a copy fetch one.
     with suppress(Exception):
-        client.replicate([sent])
+        client.replicate([sent], callback_timeout=COPYING)
     terms = client.map(_apply, [sent] * len(blocks), blocks, pure=False)
     while len(terms) > 1:
         # Before further terms, or all of them would be in memory at the same time.
         sums = client.map(_plus, terms[:-1:2], terms[1::2], pure=False, priority=1)
         terms = sums + terms[2 * len(sums) :]
-    return terms[0].result()
+    return _result(client, terms[0])
+
+
+def _result(client: Client, future: Future) -> Any:
+    """The result of a task; an error if there has been no worker to compute it for some time."""
+    since = None
+    while True:
+        try:
+            return future.result(timeout=INTERVAL)
+        except TimeoutError:
+            if future.done():  # it is the task's own error
+                raise
+        if client.nthreads():
+            since = None
+            continue
+        since = since or monotonic()
+        if monotonic() - since > PATIENCE:
+            raise RuntimeError(
+                f"the cluster has had no workers for {PATIENCE} s; start some, and fit again"
+            )
+
+
+@contextmanager
+def _in_plain_words() -> Iterator[None]:
+    """Errors of Dask that name tasks, as errors that say what happened and what to do."""
+    try:
+        yield
+    except KilledWorker as error:
+        raise RuntimeError(
+            "several workers of the cluster died one after another while they worked on the same "
+            "partition, most often because it does not fit into their memory; use smaller "
+            "partitions (repartition or rechunk), or workers with more memory"
+        ) from error
+    except (ClosedClientError, CancelledError) as error:
+        raise RuntimeError(
+            "the client or the cluster of the fit is closed; connect a new client, and fit again "
+            "(with checkpoint= and warm_start=True it goes on from the last pass)"
+        ) from error
 
 
 def _same(value: Any) -> Any:
@@ -133,6 +183,24 @@ def _same(value: Any) -> Any:
 def _apply(function: Callable[[Any], Any], block: Any) -> Any:
     """A function of a block; None if it has no rows."""
     return None if block is None else function(block)
+
+
+def _size(block: Any) -> int | None:
+    return None if block is None else len(block.x)
+
+
+def _encode(coding: Callable[[Any], Rows], block: Any, size: int | None) -> Rows | None:
+    """A block in numbers, which must have as many rows as when it was first read.
+
+    Dask reads a partition again if the worker that held it was lost.
+    """
+    if _size(block) != size:
+        number = "" if block is None else f" {block.number}"
+        raise ValueError(
+            f"partition{number} has {_size(block) or 0} rows, and had {size or 0} when it was "
+            "first read; partitions must be the same whenever they are read"
+        )
+    return None if block is None else coding(block)
 
 
 def _plus(one: Any, other: Any) -> Any:

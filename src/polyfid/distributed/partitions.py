@@ -208,9 +208,18 @@ def _read_partition(
     *others: Any,
 ) -> Block | None:
     """A partition, checked; ``others`` are labels and more that are no ``columns`` of X."""
+    named = [column for column in columns if column is not None]
+    if absent := [column for column in named if column not in X.columns]:
+        raise ValueError(
+            f"partition {number} lacks the column {absent[0]!r}; it has {list(X.columns)}. All "
+            "partitions must have the same columns"
+        )
     values = [
         other if column is None else X[column]
         for column, other in zip(columns, others, strict=True)
     ]
-    named = [column for column in columns if column is not None]
-    return read_block(features, levels, number, (X.drop(columns=named) if named else X, *values))
+    X = X.drop(columns=named) if named else X
+    try:
+        return read_block(features, levels, number, (X, *values))
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"partition {number}: {error}") from error

@@ -30,6 +30,7 @@ class Blocks:
                 f"got {type(given).__name__}"
             )
         self._given, self._columns, self._levels = given, columns, levels
+        self._sizes: dict[int, int] = {}  # rows of each block, from the first reading
 
     def __iter__(self) -> Iterator[Block]:
         for number, block in enumerate(self._given() if callable(self._given) else self._given):
@@ -41,6 +42,12 @@ class Blocks:
                 )
             reset = not hasattr(self._columns, "n_features_in_")
             checked = read_block(self._columns, self._levels, number, block, reset)
+            n = 0 if checked is None else len(checked.x)
+            if self._sizes.setdefault(number, n) != n:
+                raise ValueError(
+                    f"block {number} has {n} rows, and had {self._sizes[number]} when it was first "
+                    "read; blocks must be the same whenever they are read"
+                )
             if checked is not None:
                 yield checked
 

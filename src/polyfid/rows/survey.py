@@ -135,7 +135,12 @@ class Contents:
 
     def survey(self, levels: Levels | None) -> Survey:
         """The contents in numbers; ``levels`` are the names in order, if the user gave them."""
-        classes = np.unique([value for own in self.levels.values() for value in own.counts])
+        values = [value for own in self.levels.values() for value in own.counts]
+        if len({isinstance(value, str) for value in values}) > 1:
+            raise ValueError(
+                "y holds text in some blocks and numbers in others; name classes alike"
+            )
+        classes = np.unique(values)
         if not len(classes):
             raise ValueError("blocks hold no rows (0 samples); at least one is needed")
         names = self._order() if levels is None else levels
