@@ -248,7 +248,7 @@ def test_rows_and_points_that_are_none_are_refused():
     nothing = Points(np.empty((0, 2)), np.empty(0, int))
     with pytest.raises(ValueError, match="at least one row"):
         labelled(nothing, np.empty(0))
-    with pytest.raises(ValueError, match="at least one point"):
+    with pytest.raises(ValueError, match="n_inducing goes with"):
         Basis(PRIORS["one level"](White()), Inducing((np.empty((0, 3)),)))
 
 

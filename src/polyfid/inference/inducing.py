@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from polyfid.arrays import Array, Indices, sort_rows
+from polyfid.arrays import Array, Indices, own_order, sort_rows
 from polyfid.inference.linalg import (
     Cholesky,
     NotPositiveDefinite,
@@ -82,10 +82,13 @@ def choose(
     """
     rng = check_random_state(random_state)
     chosen = []
+    columns = own_order(points.x)  # so that the choice does not depend on their order
+    back = np.argsort(columns)
     for s, m in enumerate(np.broadcast_to(n_inducing, len(prior.kernels)).tolist()):
-        x = _candidates(points.x[prior.support[points.level, s]], m, rng)
+        x = _candidates(points.x[prior.support[points.level, s]][:, columns], m, rng)
         apart = _apart(x) if m < len(x) else x
         x = _nearest_to_centres(apart, m, rng) if m < len(apart) else apart
+        x = np.ascontiguousarray(x[:, back])
         chosen.append(x[_pivots(_wigglier(prior.kernels[s]), x, m)])
     return Inducing(tuple(chosen))
 

@@ -122,7 +122,8 @@ class Prior(Tunable):
         joint = (self.loadings * variances) @ self.loadings.T
         own = np.maximum(np.diagonal(joint), np.finfo(float).tiny)
         shared = np.diagonal(joint, 1)
-        return np.stack([shared / own[:-1], shared / np.sqrt(own[:-1] * own[1:])], axis=1)
+        sd = np.sqrt(own)
+        return np.stack([shared / own[:-1], shared / sd[:-1] / sd[1:]], axis=1)
 
     def covariance(self, tiling: Sequence[Tile]) -> Array:
         """K of the tiled points, upper triangle valid, (n, n)."""
