@@ -104,17 +104,17 @@ def _fit_class(options: Options, rows: Rows, tuning: Rows, target: Target, seed:
         if tuning is not rows:
             evidence = _evidence(options, label(tuning, features, target))
         fit = infer(all_rows, tune(evidence, options, rng), len(tuning))
-        member = Member(GIVEN, features, fit)
-        return Mixture((member,), _spread(evidence, fit) if options.weak_prior else None)
+        spread = _spread(evidence, fit.optimum) if options.weak_prior else None
+    return Mixture((Member(GIVEN, features, fit),), spread)
 
 
-def _spread(evidence: Evidence, fit: BinaryFit) -> Spread | None:
-    """What is added by hyper-parameters that are known from the tuning rows only."""
-    if fit.optimum is None:
+def _spread(evidence: Evidence, optimum: Optimum | None) -> Spread | None:
+    """What is added by hyper-parameters that are known from these rows only."""
+    if optimum is None:
         return None
-    evidence = evidence.with_scheme(fit.scheme, TOL, evidence.warm)
     hyperprior = make_hyperprior(evidence.prior, evidence.likelihood, evidence.points, weak=True)
-    return find_spread(evidence, hyperprior, fit.optimum.theta)
+    evidence = evidence.with_scheme(evidence.scheme.name, TOL, evidence.warm)
+    return find_spread(evidence, hyperprior, optimum.theta)
 
 
 def _plain_features(options: Options, rows: Rows) -> FeatureMap:
@@ -142,17 +142,17 @@ def fit_sparse(
         seed = np.random.RandomState(rng.randint(2**31 - 1))
         target = Target.of(options, source.sample, positive)
         report = _Reporter(callback, mixtures, turn, len(options.targets))
-        earlier = before[turn].best if turn < len(before) else None
+        earlier = before[turn] if turn < len(before) else None
         belief, state = None, MOVING
-        if earlier is None or earlier.fit.sparse is None:
+        if earlier is None or (sparse := earlier.best.fit.sparse) is None:
             model = _start(options, source, target, seed)
             if options.optimise:
-                report.keep(model.member(SparseBelief.prior(model.inducing.total), None, state))
+                report.keep(model.mixture(SparseBelief.prior(model.inducing.total), None, state))
                 report.tuning(np.nan)
         else:
-            model, state = _go_on(earlier, source, target), earlier.fit.inference.outcome
+            model, state = _go_on(earlier, source, target), earlier.best.fit.inference.outcome
             if state not in (MOVING, TUNING):
-                belief = earlier.fit.sparse.belief
+                belief = sparse.belief
         if options.optimise:
             model = _tune(model, options, report, may_move=state == MOVING)
         report.keep(_fit_all_rows(model, belief, source.view(model.features, target), report))
@@ -169,18 +169,18 @@ class _Reporter:
     n_turns: int
     tuning_passes: int = -1  # the first step is the start
 
-    def keep(self, member: Member) -> None:
+    def keep(self, mixture: Mixture) -> None:
         """Put the model of the class, as it is now, among the models of all."""
-        self.mixtures[self.turn : self.turn + 1] = [Mixture((member,))]
+        self.mixtures[self.turn : self.turn + 1] = [mixture]
 
     def tuning(self, bound: float) -> None:
         self.tuning_passes += 1
         self._tell("tuning", self.tuning_passes, None, bound)
 
-    def passes(self, member: Member) -> None:
-        self.keep(member)
-        done = len(member.fit.inference.bounds)
-        self._tell("passes", done, MAX_PASSES, member.fit.log_evidence)
+    def passes(self, mixture: Mixture) -> None:
+        self.keep(mixture)
+        fit = mixture.best.fit
+        self._tell("passes", len(fit.inference.bounds), MAX_PASSES, fit.log_evidence)
 
     def _tell(self, stage: str, done: int, total: int | None, value: float) -> None:
         if self.callback is not None:
@@ -190,7 +190,11 @@ class _Reporter:
 
 @dataclass(frozen=True)
 class _SparseModel:
-    """The model of one class without a posterior; ``factor`` is all rows per row, by level."""
+    """The model of one class without a posterior; ``factor`` is all rows per row, by level.
+
+    ``spread`` is that of the few rows with which the fit began: small levels, of which most is
+    unknown, are among them whole.
+    """
 
     name: str
     features: FeatureMap
@@ -199,6 +203,7 @@ class _SparseModel:
     inducing: Inducing
     optimum: Optimum | None
     factor: Array
+    spread: Spread | None
 
     @cached_property
     def kept(self) -> tuple[Points, Likelihood]:
@@ -218,9 +223,9 @@ class _SparseModel:
         """The bound of these rows, as a function of the model's parameters."""
         return kind(self.prior, rows, self.inducing, tol, MAX_PASSES)
 
-    def member(
+    def mixture(
         self, belief: SparseBelief, fixed: SparseFixed | None, state: Outcome = "under way"
-    ) -> Member:
+    ) -> Mixture:
         """The fit with a belief; ``fixed`` is the last pass over all rows, if there was one."""
         n = n_rows = len(self.rows.points)
         report, bound = Report(state, 0, np.inf), np.nan
@@ -237,21 +242,21 @@ class _SparseModel:
             n,
             "variational",
         )
-        return Member(self.name, self.features, fit)
+        return Mixture((Member(self.name, self.features, fit),), self.spread)
 
 
 def _fit_all_rows(
     model: _SparseModel, belief: SparseBelief | None, rows: View, report: _Reporter
-) -> Member:
+) -> Mixture:
     """The model with the posterior of all rows; passes begin with a belief, if there is one."""
     n_rows = float(model.factor[model.rows.points.level].sum())
     evidence = model.evidence(rows, tol=FINAL_TOL if n_rows <= N_ROUGH else ROUGH_TOL)
     evidence.warm = _expected_belief(model) if belief is None else belief
-    report.passes(model.member(evidence.warm, None))
-    evidence.watch = lambda _, fixed: report.passes(model.member(_next(fixed), fixed))
+    report.passes(model.mixture(evidence.warm, None))
+    evidence.watch = lambda _, fixed: report.passes(model.mixture(_next(fixed), fixed))
     theta = np.concatenate([model.prior.theta, model.rows.likelihood.theta])
     _, fixed = evidence.fixed(theta)
-    return model.member(fixed.belief, fixed)
+    return model.mixture(fixed.belief, fixed)
 
 
 def _start(
@@ -266,7 +271,8 @@ def _start(
         # Inducing points are counted for processes that lower levels share with higher ones.
         options = replace(options, links=("same", "apart"))
         with suitable_threads(len(few)):
-            best = learn(options, few, few, target, rng).best
+            learnt = learn(options, few, few, target, rng)
+        best, spread = learnt.best, learnt.spread
         # The same kind of map, learnt from more rows.
         features = type(best.features).of(sample.x, sample.weight) or best.features
         if features(few.x[:1]).shape != best.features(few.x[:1]).shape:
@@ -279,19 +285,25 @@ def _start(
         optimum = tune(evidence, options, rng)
         prior, likelihood = evidence.at(evidence.theta if optimum is None else optimum.theta)
         label_theta = likelihood.theta
+        spread = None
+        if options.weak_prior:
+            with suitable_threads(len(few)):
+                spread = _spread(evidence, optimum)
     assert isinstance(options.n_inducing, tuple)
     rows = _labelled(sample, features, target, label_theta)
     inducing = choose(rows.points, prior, options.n_inducing, random_state=rng)
-    return _SparseModel(name, features, prior, rows, inducing, optimum, source.rows_per_sample_row)
+    factor = source.rows_per_sample_row
+    return _SparseModel(name, features, prior, rows, inducing, optimum, factor, spread)
 
 
-def _go_on(before: Member, source: Source, target: Target) -> _SparseModel:
+def _go_on(before: Mixture, source: Source, target: Target) -> _SparseModel:
     """The model of an earlier fit, for the rows that there are now."""
-    fit, features = before.fit, before.features
+    name, fit, features = before.best.name, before.best.fit, before.best.features
     assert fit.sparse is not None
     rows = _labelled(source.sample, features, target, fit.likelihood.theta)
     factor, inducing = source.rows_per_sample_row, fit.sparse.inducing
-    return _SparseModel(before.name, features, fit.prior, rows, inducing, fit.optimum, factor)
+    optimum, spread = fit.optimum, before.spread
+    return _SparseModel(name, features, fit.prior, rows, inducing, optimum, factor, spread)
 
 
 def _labelled(sample: Rows, features: FeatureMap, target: Target, theta: Array) -> LabelledPoints:
@@ -330,7 +342,7 @@ def _tune(model: _SparseModel, options: Options, report: _Reporter, may_move: bo
         value = fixed.bound + log_prior(theta)[0]
         if fixed.report.converged and value > best_bound:
             best_bound, state = value, MOVING if evidence.moves else TUNING
-            report.keep(moved_to(theta).member(fixed.belief, None, state))
+            report.keep(moved_to(theta).mixture(fixed.belief, None, state))
         report.tuning(fixed.bound)
 
     for kind, max_iter in stages:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, log_softmax, logit, logsumexp
+from scipy.special import log_softmax, logsumexp
 
 from polyfid.arrays import Array, Indices
 from polyfid.inference import SCHEMES, Report
@@ -122,7 +122,7 @@ class Prediction(NamedTuple):
 class Mixture:
     """Members, the heaviest first; their weights sum to one. Rows ``x`` are sorted by level.
 
-    ``spread`` is what hyper-parameters that are not known add to the posterior of the heaviest
+    ``spread`` is what hyper-parameters that are not known add to the latent moments of the heaviest
     member, and is taken to add to all; None where they are known, or count as known.
     """
 
@@ -142,8 +142,6 @@ class Mixture:
         means, variances = self._moments(x, level)
         weights = self.weights[:, None]
         smaller, slope = expected_sigmoid_and_slope(-np.abs(means), variances)
-        if self.spread is not None:
-            smaller = expit(self.spread.logit[level] * logit(smaller))
         if any(m.flips for m in self.members):
             flips = self._flips(level)
             smaller = flips + (1.0 - 2.0 * flips) * smaller
@@ -170,8 +168,6 @@ class Mixture:
         # The slope, dZ / dmean, is that of either side; it has its digits where Z is the smaller.
         log_z, first = np.where(means.ravel() < 0.0, above, below)
         parts = [p.reshape(shape) for p in (below[0], above[0], log_z + np.log(first))]
-        if self.spread is not None:
-            parts[:2] = log_softmax(self.spread.logit[level] * np.stack(parts[:2]), axis=0)
         weights = self.weights[:, None]
         if any(m.flips for m in self.members):
             flips = self._flips(level)

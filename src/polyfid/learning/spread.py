@@ -2,12 +2,14 @@
 
 The posterior of the hyper-parameters is approximated by a few weighted points around its mode, in
 the directions that change the latent functions most. Averages over these points are then described
-by what a prediction at the mode gives anyway, its mean m, variance v and probability p,
+by what a prediction at the mode gives anyway, its mean m and its variance v,
 
-    E f = c m,  var f = a v + b m^2,  logit E p = g logit p,
+    E f = c m,  var f = a v + b m^2,
 
 with factors per level, found by least squares at training rows. So predictions cost what they did,
 and joint samples exist: the functions are known up to their scale, the more widely the larger b.
+Probabilities stay those at the mode: a larger scale comes with a wider posterior, and the two
+nearly cancel in them.
 """
 
 from __future__ import annotations
@@ -17,14 +19,13 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import nnls
-from scipy.special import logit, softmax
+from scipy.special import softmax
 
 from polyfid.arrays import Array, Indices
 from polyfid.inference.linalg import NotPositiveDefinite
 from polyfid.inference.posterior import Posterior
 from polyfid.kernels.parameters import HyperPrior
 from polyfid.learning.evidence import Evidence
-from polyfid.model.logistic import expected_sigmoid
 from polyfid.rows import Points
 
 # Chosen by ``python -m benchmarks coverage``, on other problems than those that it measures.
@@ -34,20 +35,17 @@ N_DIRECTIONS = 3
 N_ROWS = 100
 #: Steps of finite differences, and how near to its fixed point inference ends for them.
 STEP, TOL = 0.1, 1e-3
-#: Bounds of the factors of means and of logits: beyond them points are too few to be believed.
-MEAN, LOGIT = (0.5, 2.0), (0.5, 1.0)
-#: Probabilities nearer to 0 or 1 say nothing of their factor.
-_CERTAIN = 1e-9
+#: Bounds of the factor of means: beyond them points are too few to be believed.
+MEAN = 0.5, 2.0
 
 
 @dataclass(frozen=True)
 class Spread:
-    """Factors per level, (n_levels,) each: c, a, b and g of the module's docstring."""
+    """Factors per level, (n_levels,) each: c, a and b of the module's docstring."""
 
     mean: Array
     variance: Array
     scale: Array
-    logit: Array
 
     def moments(self, mean: Array, variance: Array, level: Indices) -> tuple[Array, Array]:
         """Means and variances from those at the mode, (..., n) each, of points of these levels."""
@@ -69,7 +67,7 @@ class Spread:
 
     def check(self, n_levels: int) -> None:
         """Raise ValueError where factors are not such as `find_spread` gives."""
-        lowest = {"mean": MEAN[0], "variance": 1.0, "scale": 0.0, "logit": LOGIT[0]}
+        lowest = {"mean": MEAN[0], "variance": 1.0, "scale": 0.0}
         for name, low in lowest.items():
             values = getattr(self, name)
             if values.shape != (n_levels,) or not (np.isfinite(values) & (values >= low)).all():
@@ -176,16 +174,12 @@ def _fitted(mode: Array, points: Array, weights: Array) -> Spread | None:
         means, variances = own[:, 0], own[:, 1]
         mean = weights @ means
         total = weights @ (variances + np.square(means - mean))
-        c, g, (a, b) = 1.0, 1.0, (1.0, 0.0)
+        c, (a, b) = 1.0, (1.0, 0.0)
         if (m != 0.0).any():
             c = float(np.clip(m @ mean / (m @ m), *MEAN))
-            p = np.clip(expected_sigmoid(m, v), _CERTAIN, 1.0 - _CERTAIN)
-            average = np.clip(weights @ expected_sigmoid(means, variances), _CERTAIN, 1 - _CERTAIN)
-            x = logit(p)
-            g = float(np.clip(x @ logit(average) / (x @ x), *LOGIT))
         if (rows := v > 0.0).any():
             terms = np.stack([v[rows], np.square(m[rows])], axis=1) / v[rows, None]
             a, b = nnls(terms, total[rows] / v[rows])[0]
-        factors.append((c, max(a, 1.0), b, g))
+        factors.append((c, max(a, 1.0), b))
     values = np.array(factors).T
     return Spread(*values) if np.isfinite(values).all() else None
