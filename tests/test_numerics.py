@@ -148,6 +148,12 @@ def test_orders_and_units(way):
     assert numerics.differing(case) is None
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 3])
+def test_the_default_does_not_depend_on_the_order_of_columns(seed):
+    assert numerics.differing(Case("", make_data(n=60, n_features=3, seed=seed))) is None
+
+
 @pytest.mark.parametrize("case", list(numerics._repetitions(True)), ids=str)
 def test_weights_are_repetitions(case):
     assert numerics.unequal_to_repetitions(case) is None

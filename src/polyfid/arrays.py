@@ -63,8 +63,12 @@ def root_mean_square(values: Array) -> float:
 
 def own_order(x: Array) -> Indices:
     """An order of the columns that depends on what is in them, not on how they come."""
-    values = np.sort(x, axis=0)[:: max(1, len(x) // _ORDER_STATISTICS)]
-    return np.lexsort(values[::-1]) if len(values) else np.arange(x.shape[1])
+    if not x.size:
+        return np.arange(x.shape[1])
+    scaled = x / max(float(np.abs(x).max()), np.finfo(float).tiny)
+    values = np.sort(scaled, axis=0)[:: max(1, len(x) // _ORDER_STATISTICS)].round(9)
+    # Ranks have the same values in all columns, but not the large ones in the same rows.
+    return np.lexsort([np.square(scaled).sum(axis=1) @ scaled, *values[::-1]])
 
 
 def sort_rows(*columns: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
