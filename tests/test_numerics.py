@@ -74,6 +74,11 @@ def test_the_largest_numbers_are_standardised():
     np.testing.assert_allclose([z.mean(), z.std()], [0.0, 1.0], atol=1e-12)
 
 
+def test_the_smallest_numbers_are_standardised():
+    x = np.array([[0.0], [5e-324], [0.0], [0.0]])
+    assert np.isfinite(Standardised.of(x, np.ones(4))(x)).all()
+
+
 def test_tails_of_wide_gaussians():
     # For very wide Gaussians the sigmoid is a step: log Phi, whose slope is |z| / s for z << 0.
     z, s = -1e9, 1e11
