@@ -74,6 +74,11 @@ def test_the_largest_numbers_are_standardised():
     np.testing.assert_allclose([z.mean(), z.std()], [0.0, 1.0], atol=1e-12)
 
 
+def test_the_smallest_numbers_are_standardised():
+    x = np.array([[0.0], [5e-324], [0.0], [0.0]])
+    assert np.isfinite(Standardised.of(x, np.ones(4))(x)).all()
+
+
 def test_tails_of_wide_gaussians():
     # For very wide Gaussians the sigmoid is a step: log Phi, whose slope is |z| / s for z << 0.
     z, s = -1e9, 1e11
@@ -146,6 +151,12 @@ def test_inducing_points_of_columns_in_any_order_and_unit(scale):
 def test_orders_and_units(way):
     (case,) = (c for c in numerics._orders(True) if c.name == f"{way}, seed 0")
     assert numerics.differing(case) is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 3])
+def test_the_default_does_not_depend_on_the_order_of_columns(seed):
+    assert numerics.differing(Case("", make_data(n=60, n_features=3, seed=seed))) is None
 
 
 @pytest.mark.parametrize("case", list(numerics._repetitions(True)), ids=str)

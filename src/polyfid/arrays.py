@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
+#: Numbers from here on may have differences that overflow.
+_HUGE = 1e307
 #: Values of a column, at about this many ranks, that tell it from others.
 _ORDER_STATISTICS = 100
 
@@ -28,10 +30,13 @@ class Scale:
         share = weight / weight.sum()
         centre = share @ x
         # Relative to the largest deviation, so that squares neither overflow nor vanish.
-        half = 0.5 * x - 0.5 * centre  # whole differences of the largest numbers overflow
-        reach = np.where(varies(x), np.abs(half).max(axis=0), 0.0)
-        shape = np.divide(half, reach, out=np.ones_like(x), where=reach > 0.0)
-        spread = 2.0 * (np.where(reach > 0.0, reach, 0.5) * np.sqrt(share @ np.square(shape)))
+        # Differences of the largest numbers overflow, and halves of the smallest lose digits.
+        part = np.where(np.abs(x).max(axis=0) > _HUGE, 0.5, 1.0)
+        gap = part * x - part * centre
+        reach = np.where(varies(x), np.abs(gap).max(axis=0), 0.0)
+        shape = np.divide(gap, reach, out=np.ones_like(x), where=reach > 0.0)
+        spread = np.where(reach > 0.0, reach, part) * np.sqrt(share @ np.square(shape)) / part
+        spread = np.maximum(spread, np.finfo(float).smallest_subnormal)
         return cls(np.where(reach > 0.0, centre, x[0]), spread)  # constants become exactly zero
 
     def __call__(self, x: Array) -> Array:
@@ -44,10 +49,8 @@ class Scale:
 
 def varies(x: Array) -> NDArray[np.bool_]:
     """Which columns vary, and by more than rounding errors, (d,)."""
-    # Numbers below the least normal one have few digits, and their quotients may overflow.
-    least = np.maximum(1e-13 * np.abs(x).max(axis=0), np.finfo(float).tiny)
     with np.errstate(over="ignore"):  # an infinite range is a range
-        return np.asarray(np.ptp(x, axis=0) > least)
+        return np.asarray(np.ptp(x, axis=0) > 1e-13 * np.abs(x).max(axis=0))
 
 
 def settled(x: Array) -> Array:
@@ -63,8 +66,12 @@ def root_mean_square(values: Array) -> float:
 
 def own_order(x: Array) -> Indices:
     """An order of the columns that depends on what is in them, not on how they come."""
-    values = np.sort(x, axis=0)[:: max(1, len(x) // _ORDER_STATISTICS)]
-    return np.lexsort(values[::-1]) if len(values) else np.arange(x.shape[1])
+    if not x.size:
+        return np.arange(x.shape[1])
+    scaled = x / max(float(np.abs(x).max()), np.finfo(float).tiny)
+    values = np.sort(scaled, axis=0)[:: max(1, len(x) // _ORDER_STATISTICS)].round(9)
+    # Ranks have the same values in all columns, but not the large ones in the same rows.
+    return np.lexsort([np.square(scaled).sum(axis=1) @ scaled, *values[::-1]])
 
 
 def sort_rows(*columns: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

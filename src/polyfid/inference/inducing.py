@@ -116,9 +116,10 @@ def _nearest_to_centres(x: Array, m: int, rng: np.random.RandomState) -> Array:
     from sklearn.cluster import KMeans
 
     seed = rng.randint(2**31 - 1)
-    # A power of two changes no digit; without it squares of tiny numbers would vanish.
+    # A power of two changes no digit; without it squares of tiny numbers would vanish. Rounding
+    # errors, which depend on the order of the columns, may decide between clusters as good.
     unit = np.ldexp(1.0, np.frexp(np.ptp(x, axis=0).max())[1])
-    scaled = x / unit
+    scaled = np.round(x / unit, 12)
     centres = KMeans(m, n_init=1, max_iter=30, random_state=seed).fit(scaled).cluster_centers_
     nearest = []
     for centre in centres:

@@ -107,7 +107,9 @@ class Bins:
             return np.asarray(s / np.sqrt(np.maximum(variance, np.finfo(float).tiny)))
 
         alone = np.maximum([standardised(level) for level in np.eye(n_levels)], 0.0)
-        return np.maximum(standardised(loading), np.sqrt(np.square(alone).sum(axis=0)))
+        together, apart = standardised(loading), np.sqrt(np.square(alone).sum(axis=0))
+        # Not zero where no level is above it, or the first of several such columns would be chosen.
+        return np.where(apart > 0.0, np.maximum(together, apart), together)
 
 
 def single_out(on: Comparison, climbed: list[Candidate], pool: Parallel) -> list[Candidate]:
