@@ -25,13 +25,13 @@ from polyfid.learning.mixture import BinaryFit, Member, Mixture, infer
 from polyfid.learning.plan import Options, Target
 from polyfid.learning.progress import Callback, Progress
 from polyfid.learning.search import learn
-from polyfid.learning.spread import TOL, Spread, find_spread
+from polyfid.learning.spread import Spread, find_spread
 from polyfid.learning.structures import make_prior
 from polyfid.model.features import AsGiven, FeatureMap, Standardised
 from polyfid.model.likelihoods import Likelihood
 from polyfid.model.prior import Prior
 from polyfid.rows import Points, Rows
-from polyfid.rows.source import InMemory, LabelledPoints, Source, View, label
+from polyfid.rows.source import LabelledPoints, Source, View, label
 
 #: States of a model whose tuning has not ended; in the first one inducing points move still.
 MOVING: Outcome = "moving points"
@@ -113,7 +113,6 @@ def _spread(evidence: Evidence, optimum: Optimum | None) -> Spread | None:
     if optimum is None:
         return None
     hyperprior = make_hyperprior(evidence.prior, evidence.likelihood, evidence.points, weak=True)
-    evidence = evidence.with_scheme(evidence.scheme.name, TOL, evidence.warm)
     return find_spread(evidence, hyperprior, optimum.theta)
 
 
@@ -208,14 +207,13 @@ class _SparseModel:
     @cached_property
     def kept(self) -> tuple[Points, Likelihood]:
         """Some rows of the sample, of all levels, with weights for all rows that there are."""
-        points, likelihood = self.rows.points, self.rows.likelihood
-        numbers = np.arange(len(points))
-        numbered = Rows.of(points.x, points.level, likelihood.y > 0.0, likelihood.weight, numbers)
-        some = numbered.sample(N_KEPT, np.random.RandomState(0))
-        total = np.bincount(points.level, likelihood.weight, len(self.factor)) * self.factor
-        factor = InMemory(some, total, some).rows_per_sample_row
-        scale = some.weight * factor[some.level] / likelihood.weight[some.annotator]
-        return Points(some.x, some.level), likelihood.take(some.annotator).times(scale)
+        some, n_levels = self.rows.sample(N_KEPT, np.random.RandomState(0)), len(self.factor)
+        here, all_rows = (
+            np.bincount(rows.points.level, rows.likelihood.weight, n_levels)
+            for rows in (some, self.rows)
+        )
+        factor = self.factor * np.divide(all_rows, here, out=np.ones(n_levels), where=here > 0.0)
+        return some.points, some.likelihood.times(factor[some.points.level])
 
     def evidence(
         self, rows: View, kind: type[SparseEvidence] = SparseEvidence, tol: float = TUNING_TOL
@@ -287,8 +285,7 @@ def _start(
         label_theta = likelihood.theta
         spread = None
         if options.weak_prior:
-            with suitable_threads(len(few)):
-                spread = _spread(evidence, optimum)
+            spread = _spread(evidence, optimum)
     assert isinstance(options.n_inducing, tuple)
     rows = _labelled(sample, features, target, label_theta)
     inducing = choose(rows.points, prior, options.n_inducing, random_state=rng)

@@ -29,7 +29,7 @@ from polyfid.learning.columns import grow_further, single_out
 from polyfid.learning.evidence import Evidence
 from polyfid.learning.mixture import BinaryFit, Member, Mixture, infer
 from polyfid.learning.plan import Options, Target
-from polyfid.learning.spread import TOL, Spread, find_spread
+from polyfid.learning.spread import Spread, find_spread
 from polyfid.learning.structures import candidates, other_links, simpler, splittable
 from polyfid.model.likelihoods import NoisyLogit
 from polyfid.rows import Rows
@@ -250,11 +250,11 @@ def average(weighed: list[Candidate], on: Comparison) -> Mixture:
 
 def spread(leader: Candidate) -> Spread | None:
     """What is added by hyper-parameters that are known from the compared rows only."""
-    scheme = leader.evidence.scheme.name if leader.fit is None else leader.fit.scheme
-    warm = None if leader.fit is None else leader.fit.posterior.start  # type: ignore[union-attr]
-    evidence = leader.evidence.with_scheme(scheme, TOL, warm)
-    with suitable_threads(len(evidence.points)):
-        return find_spread(evidence, leader.hyperprior, leader.optimum.theta)
+    evidence = leader.evidence
+    if leader.fit is not None:
+        start = leader.fit.posterior.start  # type: ignore[union-attr]
+        evidence = evidence.with_scheme(leader.fit.scheme, warm=start)
+    return find_spread(evidence, leader.hyperprior, leader.optimum.theta)
 
 
 def shares(weighed: list[Candidate]) -> list[tuple[Candidate, float]]:

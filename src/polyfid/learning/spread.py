@@ -22,17 +22,19 @@ from scipy.optimize import nnls
 from scipy.special import softmax
 
 from polyfid.arrays import Array, Indices
-from polyfid.inference.linalg import NotPositiveDefinite
+from polyfid.inference.linalg import NotPositiveDefinite, suitable_threads
 from polyfid.inference.posterior import Posterior
 from polyfid.kernels.parameters import HyperPrior
 from polyfid.learning.evidence import Evidence
 from polyfid.rows import Points
+from polyfid.rows.source import LabelledPoints
 
 # Chosen by ``python -m benchmarks coverage``, on other problems than those that it measures.
 #: Directions in which hyper-parameters are moved; two points each.
 N_DIRECTIONS = 3
-#: Rows at which the averages are compared with predictions at the mode.
-N_ROWS = 100
+#: Rows at which the averages are compared with predictions at the mode, and the most rows that
+#: tell of the hyper-parameters: small levels are whole, and of large ones it is no great matter.
+N_ROWS, N_EVIDENCE = 100, 400
 #: Steps of finite differences, and how near to its fixed point inference ends for them.
 STEP, TOL = 0.1, 1e-3
 #: Bounds of the factor of means: beyond them points are too few to be believed.
@@ -90,11 +92,20 @@ def find_spread(evidence: Evidence, hyperprior: HyperPrior, theta: Array) -> Spr
 
     Inference starts from ``evidence.warm``.
     """
-    finder = _Finder(evidence, hyperprior, evidence.warm)
+    rows = LabelledPoints(evidence.points, evidence.likelihood)
+    if len(rows.points) > N_EVIDENCE:
+        rows = rows.sample(N_EVIDENCE, np.random.RandomState(0))
+        evidence = Evidence(evidence.prior, rows.likelihood, rows.points, evidence.scheme)
+    evidence = evidence.with_scheme(evidence.scheme.name, TOL, evidence.warm)
+    with suitable_threads(len(rows.points)):
+        return _find(_Finder(evidence, hyperprior, evidence.warm), theta)
+
+
+def _find(finder: _Finder, theta: Array) -> Spread | None:
     mode = finder(theta, gradient=True)
     if mode is None or not len(theta):
         return None
-    low, high = evidence.bounds.T
+    low, high = finder.evidence.bounds.T
     root = finder.root(theta, mode, high)
     if root is None:
         return None

@@ -118,6 +118,16 @@ class LabelledPoints(View):
         if len(self.points) == 0:
             raise ValueError("points must have at least one row, got none")
 
+    def sample(self, size: int, rng: np.random.RandomState) -> LabelledPoints:
+        """At most so many of them, as of `Rows.sample`."""
+        points, likelihood, numbers = self.points, self.likelihood, np.arange(len(self.points))
+        numbered = Rows.of(points.x, points.level, likelihood.y > 0.0, likelihood.weight, numbers)
+        some = numbered.sample(size, rng)
+        factor = some.weight / likelihood.weight[some.annotator]
+        return LabelledPoints(
+            Points(some.x, some.level), likelihood.take(some.annotator).times(factor)
+        )
+
     def blocks(self) -> Iterator[tuple[Points, Any]]:
         for start in range(0, len(self.points), self.block_size):
             points = self.points.take(slice(start, start + self.block_size))
