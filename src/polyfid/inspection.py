@@ -21,6 +21,7 @@ from polyfid.inference.linalg import NotPositiveDefinite
 from polyfid.inference.posterior import prior_pair
 from polyfid.learning.climb import make_hyperprior
 from polyfid.learning.mixture import BinaryFit, Member
+from polyfid.learning.spread import Spread
 from polyfid.rows import Points
 
 #: Elements of the largest temporary array.
@@ -227,7 +228,10 @@ def level_difference(
     batches = []
     for start in range(0, len(x), size):
         rows = x[start : start + size]
-        joints = [[_joint(m, rows, lower, upper) for m in mixture.members] for mixture in mixtures]
+        joints = [
+            [_joint(member, mixture.spread, rows, lower, upper) for member in mixture.members]
+            for mixture in mixtures
+        ]
         probability = _signs_differ(joints[0]) if binary else _classes_differ(joints)
         weights, means, variances = (
             np.array([getattr(j, name) for j in joints[0 if binary else target]])
@@ -240,10 +244,11 @@ def level_difference(
     return LevelDifference(*(np.concatenate(b) for b in zip(*batches, strict=True)))
 
 
-def _joint(member: Member, x: Array, lower: int, upper: int) -> _Joint:
+def _joint(member: Member, spread: Spread | None, x: Array, lower: int, upper: int) -> _Joint:
     posterior, tiny, limit = member.fit.posterior, np.finfo(float).tiny, 1.0 - 1e-12
     x = np.ascontiguousarray(member.features(x))
     pair = posterior.pair(x, lower, upper)
+    pair = pair if spread is None else spread.pair(pair, lower, upper)
     below, above = (np.sqrt(np.maximum(v, tiny)) for v in (pair.var_below, pair.var_above))
     correlation = np.clip(pair.covariance / (below * above), -limit, limit)
     (own, _), shared = prior_pair(posterior.prior, x, lower, upper)

@@ -242,7 +242,8 @@ def _problems(mixture: Mixture) -> list[str]:
     if short:
         problems.append(
             f"tuning stopped early{_share(short, fits)} ({short[0].best.message}, after "
-            f"{short[0].best.n_evaluations} evaluations); raise max_iter or n_restarts"
+            f"{short[0].best.n_evaluations} evaluations, at a slope of {short[0].best.slope:.1g} "
+            "nats); raise max_iter or n_restarts"
         )
     return problems
 

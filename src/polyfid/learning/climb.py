@@ -47,8 +47,8 @@ LogPrior = Callable[[Array], tuple[float, Array]]
 class Climb:
     """One ascent: where it started, where it ended, and how it went.
 
-    ``slope`` is the largest entry of the projected gradient at the end, in nats: without entries
-    that point beyond a bound. NaN in files of earlier versions.
+    ``slope`` is the largest entry of the projected gradient at the end, in nats, in which entries
+    that point beyond a bound are cut off there. NaN in files of earlier versions.
     """
 
     start: Array
@@ -305,7 +305,5 @@ class _Climber:
 
 
 def _steepest(theta: Array, slope: Array, bounds: Array) -> float:
-    """The largest slope of a cost that does not lead out of the bounds."""
-    low, high = bounds.T
-    free = np.where(slope > 0.0, theta > low, theta < high)
-    return float(np.abs(slope[free]).max(initial=0.0))
+    """The largest entry of the projected gradient of a cost: bounds cut a step of its size off."""
+    return float(np.abs(np.clip(theta - slope, *bounds.T) - theta).max(initial=0.0))

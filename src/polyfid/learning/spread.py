@@ -23,7 +23,7 @@ from scipy.special import softmax
 
 from polyfid.arrays import Array, Indices
 from polyfid.inference.linalg import NotPositiveDefinite, suitable_threads
-from polyfid.inference.posterior import Posterior
+from polyfid.inference.posterior import LevelPair, Posterior
 from polyfid.kernels.parameters import HyperPrior
 from polyfid.learning.evidence import Evidence
 from polyfid.rows import Points
@@ -53,6 +53,18 @@ class Spread:
         """Means and variances from those at the mode, (..., n) each, of points of these levels."""
         wider = self.variance[level] * variance + self.scale[level] * np.square(mean)
         return self.mean[level] * mean, wider
+
+    def pair(self, at: LevelPair, lower: int, upper: int) -> LevelPair:
+        """The latent values of two levels from those at the mode."""
+        c, a, b = self.mean, self.variance, self.scale
+        shared = np.sqrt(a[lower] * a[upper]) * at.covariance
+        return LevelPair(
+            c[lower] * at.below,
+            c[upper] * at.above,
+            a[lower] * at.var_below + b[lower] * np.square(at.below),
+            a[upper] * at.var_above + b[upper] * np.square(at.above),
+            shared + np.sqrt(b[lower] * b[upper]) * at.below * at.above,
+        )
 
     def covariance(self, mean: Array, covariance: Array, level: Indices) -> Array:
         """The joint covariance (n, n) from that at the mode."""
