@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,14 +75,33 @@ def own_order(x: Array) -> Indices:
     return np.lexsort([np.square(scaled).sum(axis=1) @ scaled, *values[::-1]])
 
 
+def hash_rows(x: Array) -> NDArray[np.uint64]:
+    """A number per row (n,), the same for equal rows; others share it by chance only, and hardly.
+
+    Sorting rows by it is many times as fast as sorting them by all columns.
+    """
+    total = np.full(len(x), 0x9E3779B97F4A7C15, dtype=np.uint64)
+    for column in x.T:
+        total ^= (column + 0.0).view(np.uint64)  # zero has two signs
+        total *= np.uint64(0xBF58476D1CE4E5B9)
+        total ^= total >> np.uint64(29)
+    total *= np.uint64(0x94D049BB133111EB)
+    return total ^ (total >> np.uint64(32))
+
+
 def sort_rows(*columns: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """The order of rows by their columns, the first one first, and where runs of equal rows start.
 
     The same rows come out in the same order, however they come in.
     """
     order = np.lexsort(columns[::-1])
+    return order, starts_of_runs(order, columns)
+
+
+def starts_of_runs(order: Indices, columns: Sequence[NDArray[Any]]) -> Indices:
+    """Where runs of equal rows start among rows in an order that puts equal ones together."""
     new = np.zeros(len(order), dtype=bool)
     new[:1] = True
     for column in columns:
         new[1:] |= column[order[1:]] != column[order[:-1]]
-    return order, np.flatnonzero(new)
+    return np.flatnonzero(new)

@@ -17,11 +17,12 @@ from polyfid.arrays import Array
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["make_cokriging", "make_welding"]
+__all__ = ["make_cokriging", "make_rough", "make_welding"]
 
 Waves = NDArray[np.float32]
 
 WAVES = 1024  # cosines that add up to a sample of a Gaussian process
+ROUGH_WAVES = 300  # the same of a rough problem
 BLOCK = 2048  # rows at a time
 N_ADJUST = 20_000  # points on which ρ is adjusted
 MAX_RHO = 100.0  # leaves 0.3 % of disagreement
@@ -135,13 +136,81 @@ def make_cokriging(
     return made
 
 
-def _draw_waves(rng: np.random.RandomState, d: int, length: float, scale: float) -> list[Waves]:
+def make_rough(
+    n_low: int = 20_000,
+    n_high: int = 1_000,
+    n_features: int = 5,
+    *,
+    length_scale: float = 1.0,
+    scale: ArrayLike = (9.0, 2.25),
+    n_test: int = 0,
+    random_state: int | np.random.RandomState | None = None,
+) -> Bunch:
+    """Many labels of a function so rough that a few hundred points cannot hold it.
+
+    Latent functions f_low and f_high = f_low + δ are sums of 300 random cosines each, at points
+    from a standard normal distribution, and labels come through a sigmoid.
+
+    Parameters
+    ----------
+    n_low, n_high : int
+        Rows of the cheap and of the trusted level.
+    n_features : int
+    length_scale : float
+        Of both functions, in standard deviations of the features.
+    scale : float or one per function
+        Variances of f_low and δ.
+    n_test : int
+        Further rows, labelled at the trusted level.
+    random_state : int, RandomState instance or None
+        Seed. The latent functions do not depend on the numbers of rows.
+
+    Returns
+    -------
+    Bunch
+        ``data`` (n, n_features), ``target`` (n,) 0/1, ``fidelity`` (n,) 0 and 1 in increasing
+        order, and ``probability`` (n,), that of label 1: no classifier can know more. With
+        ``n_test`` also ``test_data``, ``test_target`` and ``test_probability``.
+
+    Examples
+    --------
+    >>> from polyfid.datasets import make_rough
+    >>> made = make_rough(2000, 100, n_test=50, random_state=0)
+    >>> made.data.shape, int(made.fidelity.sum()), made.test_probability.shape
+    ((2100, 5), 100, (50,))
+    """
+    sizes = {"n_low": n_low, "n_high": n_high, "n_test": n_test}
+    for name, number in (sizes | {"n_features": n_features}).items():
+        check_scalar(number, name, Integral, min_val=0 if name in sizes else 1)
+    lengths = _one_per_level(length_scale, 2, "length_scale")
+    scales = _one_per_level(scale, 2, "scale")
+    rng = check_random_state(random_state)
+    low, delta = (
+        _draw_waves(rng, n_features, *of, ROUGH_WAVES) for of in zip(lengths, scales, strict=True)
+    )
+    level = np.repeat([0, 1, 1], [n_low, n_high, n_test])
+    x = rng.standard_normal((len(level), n_features))
+    latent = _add_waves(x, *low)
+    top = np.flatnonzero(level == 1)
+    latent[top] += _add_waves(x[top], *delta)
+    probability = expit(latent)
+    target = (rng.uniform(size=len(x)) < probability).astype(np.intp)
+    n = n_low + n_high
+    made = Bunch(data=x[:n], target=target[:n], fidelity=level[:n], probability=probability[:n])
+    if n_test:
+        made.update(test_data=x[n:], test_target=target[n:], test_probability=probability[n:])
+    return made
+
+
+def _draw_waves(
+    rng: np.random.RandomState, d: int, length: float, scale: float, n_waves: int = WAVES
+) -> list[Waves]:
     """Frequencies, phases and amplitudes of a sample of a process with kernel scale·RBF(length)."""
     # a cos + b sin with Gaussian a and b, at half the cosines: the amplitude is Rayleigh.
     waves = (
-        rng.normal(scale=1.0 / length, size=(d, WAVES)),
-        rng.uniform(0.0, 2.0 * np.pi, WAVES),
-        rng.rayleigh(np.sqrt(scale / WAVES), WAVES),
+        rng.normal(scale=1.0 / length, size=(d, n_waves)),
+        rng.uniform(0.0, 2.0 * np.pi, n_waves),
+        rng.rayleigh(np.sqrt(scale / n_waves), n_waves),
     )
     return [numbers.astype(np.float32) for numbers in waves]
 

@@ -20,8 +20,7 @@ from polyfid.estimator.levels import encode_levels
 from polyfid.inference.linalg import NotPositiveDefinite
 from polyfid.inference.posterior import prior_pair
 from polyfid.learning.climb import make_hyperprior
-from polyfid.learning.mixture import BinaryFit, Member
-from polyfid.learning.spread import Spread
+from polyfid.learning.mixture import BinaryFit, Member, Mixture
 from polyfid.rows import Points
 
 #: Elements of the largest temporary array.
@@ -181,7 +180,7 @@ def level_contributions(model: MultiFidelityClassifier, x: Array | None = None) 
     for row, mixture in zip(shares, model._mixtures, strict=True):
         for member in mixture.members:
             posterior = member.fit.posterior
-            at = _sample(posterior.points.x if x is None else member.features(x))
+            at = _sample(posterior.points.x if x is None else mixture.points(member, x))
             new = Points(at, np.full(len(at), top, dtype=np.intp))
             before = prior = float(posterior.prior.diagonal(new).mean())
             for t in range(top, -1, -1):
@@ -229,7 +228,7 @@ def level_difference(
     for start in range(0, len(x), size):
         rows = x[start : start + size]
         joints = [
-            [_joint(member, mixture.spread, rows, lower, upper) for member in mixture.members]
+            [_joint(mixture, member, rows, lower, upper) for member in mixture.members]
             for mixture in mixtures
         ]
         probability = _signs_differ(joints[0]) if binary else _classes_differ(joints)
@@ -244,9 +243,10 @@ def level_difference(
     return LevelDifference(*(np.concatenate(b) for b in zip(*batches, strict=True)))
 
 
-def _joint(member: Member, spread: Spread | None, x: Array, lower: int, upper: int) -> _Joint:
+def _joint(mixture: Mixture, member: Member, x: Array, lower: int, upper: int) -> _Joint:
+    spread = mixture.spread
     posterior, tiny, limit = member.fit.posterior, np.finfo(float).tiny, 1.0 - 1e-12
-    x = np.ascontiguousarray(member.features(x))
+    x = mixture.points(member, x)
     pair = posterior.pair(x, lower, upper)
     pair = pair if spread is None else spread.pair(pair, lower, upper)
     below, above = (np.sqrt(np.maximum(v, tiny)) for v in (pair.var_below, pair.var_above))

@@ -42,7 +42,12 @@ EXTRAS = {
     **dict.fromkeys(("dask", "distributed"), "dask"),
 }
 #: The stages of a fit in words; all others are "Fitting".
-STAGES = {"reading": "Reading", "encoding": "Writing numbers", "tuning": "Tuning on a sample"}
+STAGES = {
+    "reading": "Reading",
+    "encoding": "Writing numbers",
+    "trees": "Growing trees",
+    "tuning": "Tuning on a sample",
+}
 
 
 class ProgressBar:

@@ -11,7 +11,7 @@ from sklearn.utils import _safe_indexing
 from polyfid.estimator.constraints import is_whole, read_whole
 from polyfid.estimator.inputs import Columns, check_rows, read_block
 from polyfid.estimator.levels import order_levels
-from polyfid.learning.plan import N_TUNING_SPARSE
+from polyfid.learning.plan import N_ROWS_TREES, N_TUNING_SPARSE, TREES_BYTES
 from polyfid.rows.survey import Block, Levels, Surveyor
 
 
@@ -76,7 +76,9 @@ def make_surveyor(given: Any, rng: np.random.RandomState) -> Surveyor:
     seed = int(rng.randint(2**31 - 1))
     per_level = given.n_tuning if isinstance(given.n_tuning, Mapping) else {}
     in_all = given.n_tuning if is_whole(given.n_tuning, 1) else N_TUNING_SPARSE
-    return Surveyor(int(in_all), per_level, seed)
+    if given.mean == "boosted" or (given.mean == "auto" and given.kernel == "auto"):
+        per_level, in_all = {}, N_ROWS_TREES  # trees learn from the sample
+    return Surveyor(int(in_all), per_level, seed, TREES_BYTES)
 
 
 class ArrayBlocks:

@@ -57,6 +57,11 @@ class MultiFidelityClassifier(LatentClassifier):
         length-scales softly tied.) One kernel: for every latent process. A list: one per level, for
         f_0 first, then for the corrections. Kernels of `polyfid.kernels` or scikit-learn. A kernel
         is taken as it is: write ``1.0 * RBF()`` for one whose scale is learnt too.
+    mean : {"auto", "boosted", None}
+        "boosted": boosted trees learn from each level of 1000 rows or more first, and the latent
+        functions are linear in their log-odds, besides what Gaussian processes add. "auto": so it
+        is beyond 2000 rows, and below where held-out labels are more probable under it, if the
+        structure is learnt. None: Gaussian processes alone. See docs/scale.md.
     rho : float or sequence of float
         Start value, one or one per step between levels; kept when ``optimizer=None``.
     levels : sequence, optional
@@ -193,6 +198,7 @@ class MultiFidelityClassifier(LatentClassifier):
         self,
         kernel: str | Kernel | Sequence[Kernel] = "auto",
         *,
+        mean: Literal["auto", "boosted"] | None = "auto",
         rho: float | Sequence[float] = 1.0,
         levels: Iterable[Any] | None = None,
         inference: Literal["auto", "laplace", "ep", "variational"] = "auto",
@@ -215,6 +221,7 @@ class MultiFidelityClassifier(LatentClassifier):
         verbose: int = 0,
     ) -> None:
         self.kernel = kernel
+        self.mean = mean
         self.rho = rho
         self.levels = levels
         self.inference = inference

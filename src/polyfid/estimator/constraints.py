@@ -16,6 +16,7 @@ from polyfid.rows.survey import Levels
 #: What parameters may be that have a few values only.
 CHOICES = {
     "inference": ("auto", *SCHEMES),
+    "mean": ("auto", "boosted", None),
     "prior": ("weak", None),
     "optimizer": ("lbfgs", None),
     "coupling": ("autoregressive", "coregional"),
@@ -37,6 +38,11 @@ def read_options(given: Any, levels: Levels, n_classes: int) -> Options:
             'inference="ep" or inference="variational" with it'
         )
     kernels = _read_kernels(given.kernel, given.coupling, levels)
+    if kernels is not None and given.mean == "boosted":
+        raise ValueError(
+            'mean="boosted" comes with kernels of its own; use kernel="auto" with it, or mean=None '
+            "for the kernel alone"
+        )
     (tol,) = read_numbers("tol", given.tol, 1, "one number from 0 to below 1", low=0.0, high=1.0)
     inference: str = given.inference
     if inference == "auto":
@@ -56,6 +62,7 @@ def read_options(given: Any, levels: Levels, n_classes: int) -> Options:
         standardize=bool(given.standardize),
         refine_inducing=bool(given.refine_inducing),
         label_noise=_read_label_noise(given.label_noise, len(levels)),
+        mean=given.mean,
         n_inducing=_read_n_inducing(given.n_inducing, given.inference, n_processes),
         n_tuning=_read_n_tuning(given.n_tuning, levels),
         n_restarts=read_whole("n_restarts", given.n_restarts, 0),

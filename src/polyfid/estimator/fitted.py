@@ -23,7 +23,7 @@ from polyfid.estimator.summary import FitReport, FittedModel, LearntStructure, r
 from polyfid.inference.linalg import NotPositiveDefinite
 from polyfid.learning.fit import fit_exact, fit_sparse
 from polyfid.learning.mixture import BinaryFit, Mixture, Prediction, coupled
-from polyfid.learning.plan import N_TUNING_SPARSE, Options, Plan, make_plan
+from polyfid.learning.plan import Options, Plan, make_plan
 from polyfid.learning.progress import Callback, Progress
 from polyfid.model.features import FARTHEST
 from polyfid.rows import Rows
@@ -100,10 +100,8 @@ class FitRun:
         return plan
 
     def _fit_sparse(self, source: Source, plan: Plan) -> FittedModel:
-        sample = source.sample.sample(self.options.tuning_size(N_TUNING_SPARSE), self.rng)
         options = replace(self.options, n_inducing=plan.n_inducing)
         before = self._models_to_continue()
-        source = replace(source, sample=sample)
         return self._model(fit_sparse(options, source, self.rng, before, self))
 
     def _models_to_continue(self) -> tuple[Mixture, ...]:

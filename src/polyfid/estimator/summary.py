@@ -100,8 +100,10 @@ class FitReport:
         for k, mixture in enumerate(mixtures):
             who = "" if len(mixtures) == 1 else f"class {info.classes[k]}: "
             fit = mixture.best.fit
-            own = _structures(mixture) + _describe(fit, levels, names)
+            own = _structures(mixture) + _describe(fit, levels, _columns(mixture, levels, names))
+            own[:0] = _boosted(mixture, levels)
             own.append(("inference", f"{_INFERENCE[fit.scheme]}, {fit.inference}"))
+            own += _calibration(mixture, levels)
             lines += [(who + head, text) for head, text in own]
             problems += [who + p for p in _problems(mixture)]
         if info.plan:
@@ -146,6 +148,42 @@ def _structures(mixture: Mixture) -> list[tuple[str, str]]:
     sparse = "(with inducing points only the leading one is kept)"
     remark = "(what follows is of the first)" if best.fit.sparse is None else sparse
     return [("structures", "\n".join([*shares, remark]))]
+
+
+def _boosted(mixture: Mixture, levels: Levels) -> list[tuple[str, str]]:
+    """What trees do in the model, in words."""
+    if mixture.mean is None:
+        return []
+    share = sum(m.weight for m in mixture.members if m.boosted)
+    names = " and ".join(str(levels[t]) for t in mixture.mean.levels)
+    text = (
+        f"boosted trees carry the bulk of {names}, with {share:.0%} of the weight;\n"
+        "Gaussian processes say how far they can be trusted, and where they are wrong"
+    )
+    return [("mean", text)]
+
+
+def _columns(
+    mixture: Mixture, levels: Levels, feature_names: Sequence[str] | None
+) -> Sequence[str] | None:
+    """Names of the columns of points of the first member, the margins of its trees included."""
+    if mixture.mean is None or not mixture.best.boosted:
+        return feature_names
+    margins = [f"the trees of {levels[t]}" for t in mixture.mean.levels]
+    n_columns = mixture.best.fit.posterior.points.x.shape[1] - len(margins)
+    own = map(str, range(n_columns)) if feature_names is None else feature_names[:n_columns]
+    return [*own, *margins]
+
+
+def _calibration(mixture: Mixture, levels: Levels) -> list[tuple[str, str]]:
+    """How held-out rows of the top level turned out, in words."""
+    if (of := mixture.calibration) is None:
+        return []
+    text = (
+        f"of {of.n_rows} rows of {levels[-1]} that were held out: probabilities are off by "
+        f"{of.error:.3f} on average, log-loss {of.log_loss:.3f}; after that they were learnt from"
+    )
+    return [("calibration", text)]
 
 
 def _describe(
@@ -343,6 +381,9 @@ def _check_mixture(mixture: Mixture, n_features: int, n_levels: int) -> None:
         _check_member(member, n_levels)
     if mixture.spread is not None:
         mixture.spread.check(n_levels)
+    if mixture.mean is not None:
+        mixture.mean.check(n_levels, n_features)
+    _demand(mixture.mean or not any(m.boosted for m in mixture.members), "the trees of a mean")
     # Any other inconsistency shows in the prediction of any row, such as one of zeros.
     x, top = np.zeros((1, n_features)), np.array([n_levels - 1], dtype=np.intp)
     with np.errstate(all="ignore"):

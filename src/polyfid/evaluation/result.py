@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyfid.arrays import Array, Indices
+from polyfid.model.calibration import calibration_error
 from polyfid.text import aligned
 from polyfid.values import to_json
 
@@ -30,8 +31,6 @@ _DECIDING = ("log_loss", "roc_auc")
 _WIDTH = 80
 #: Upper bound on the elements of one array of bootstrap weights.
 _BATCH_ELEMENTS = 1 << 21
-#: Upper bound on the bins of probabilities, and lower bound on the rows per bin.
-_MAX_BINS, _ROWS_PER_BIN = 10, 10
 
 
 class Score(NamedTuple):
@@ -67,7 +66,7 @@ def score(proba: Array, code: Indices, weights: Array) -> Array:
     columns = [1] if proba.shape[1] == 2 else np.unique(code).tolist()
     auc, calibration = (
         np.mean([one_class(proba[:, k], hit[:, k], weights) for k in columns], axis=0)
-        for one_class in (_auc, _calibration_error)
+        for one_class in (_auc, calibration_error)
     )
     return np.stack([auc, weights @ loss / total, weights @ square / total, calibration], axis=1)
 
@@ -81,20 +80,6 @@ def _auc(p: Array, hit: Array, weights: Array) -> Array:
     down = np.add.reduceat(weights * (1.0 - hit), starts, axis=1)
     below = np.cumsum(down, axis=1) - 0.5 * down
     return np.asarray((up * below).sum(axis=1) / (up.sum(axis=1) * down.sum(axis=1)))
-
-
-def bins(p: Array) -> Indices:
-    """The bin of each probability, of equally many rows each."""
-    n_bins = int(np.clip(len(p) // _ROWS_PER_BIN, 1, _MAX_BINS))
-    edges = np.quantile(p, np.linspace(0.0, 1.0, n_bins + 1)[1:-1])
-    return np.searchsorted(edges, p, side="right")
-
-
-def _calibration_error(p: Array, hit: Array, weights: Array) -> Array:
-    """Mean distance between predicted and observed frequency, over `bins`."""
-    inside = bins(p)[:, None] == np.arange(_MAX_BINS)
-    gaps = weights @ ((p - hit)[:, None] * inside)
-    return np.asarray(np.abs(gaps).sum(axis=1) / weights.sum(axis=1))
 
 
 def bootstrap(

@@ -59,7 +59,12 @@ class Candidate:
     @property
     def log_prior(self) -> float:
         """The log prior of the structure."""
-        return self.structure.log_prior(self.evidence.points.x.shape[1])
+        return self.structure.log_prior(self.n_columns)
+
+    @property
+    def n_columns(self) -> int:
+        """Columns of the points, without margins."""
+        return self.structure.n_columns(self.evidence.points.x)
 
 
 by_objective = attrgetter("objective")
@@ -76,9 +81,11 @@ def climb(
 
     A start with an objective below ``least`` is not worth the climb.
     """
-    options, labelled = on.options, label(on.rows, features, structure.target(on.target))
+    options, target = on.options, structure.target(on.target)
+    labelled = label(on.rows, features, target, bool(structure.boosted))
     points, likelihood = labelled.points, labelled.likelihood
-    prior = structure.prior(features, points.x.shape[1], options)
+    n_columns = structure.n_columns(points.x)
+    prior = structure.prior(features, n_columns, options)
     scheme = "laplace" if likelihood.log_concave else options.inference
     evidence = Evidence(prior, likelihood, points, SCHEMES[scheme])
     hyperprior = make_hyperprior(prior, likelihood, points, weak=True)
@@ -92,7 +99,7 @@ def climb(
         if structure.link == "flips" != start.structure.link:
             starts = [_as_flipped(start, evidence, starts[0])]
     tol = tolerance(options, evidence, TOLERANCE)
-    limits = options.max_iter, tol, None, hopeless, least - structure.log_prior(points.x.shape[1])
+    limits = options.max_iter, tol, None, hopeless, least - structure.log_prior(n_columns)
     climbed = evidence if scheme == "laplace" else evidence.with_scheme(scheme, ROUGH)
     if start is not None and len(start.evidence.points) == len(points):
         climbed.warm = start.evidence.warm

@@ -134,7 +134,7 @@ def single_out(on: Comparison, climbed: list[Candidate], pool: Parallel) -> list
 
 def _grow(on: Comparison, base: Candidate) -> list[Candidate]:
     """A structure with ever more columns singled out, as long as that does not lose."""
-    d = base.evidence.points.x.shape[1]
+    d = base.n_columns
     if d < 2:
         return []
     # The first column is the one by which a model without any would gain most.
@@ -158,7 +158,7 @@ def grow_further(
 ) -> list[Candidate]:
     """Structures with further columns, until one of them loses clearly; some were tried before."""
     best, grown = last.objective, []
-    while len(last.structure.columns) < min(N_SINGLED_OUT, last.evidence.points.x.shape[1] - 1):
+    while len(last.structure.columns) < min(N_SINGLED_OUT, last.n_columns - 1):
         column = _most_relevant(last.evidence, last.optimum.theta, last)
         columns = sorted([*last.structure.columns, column])
         same = (c for c in tried if list(c.structure.columns) == columns)
@@ -177,8 +177,8 @@ def _with_columns(on: Comparison, before: Candidate, columns: Iterable[int]) -> 
 
 def _most_relevant(evidence: Evidence, theta: Array, last: Candidate) -> int:
     """The column by which a model of the rows would gain most, among those not singled out."""
-    points, d = evidence.points, evidence.points.x.shape[1]
-    bins = Bins.of(points.x, range(first_code(last.features, d), d))
+    points, d = evidence.points, last.n_columns
+    bins = Bins.of(points.x[:, :d], range(first_code(last.features, d), d))
     belief = evidence.fixed(theta, gradient=True)[2].belief
     loadings = last.evidence.at(last.optimum.theta)[0].loadings
     relevance = bins.relevance(belief, points, loadings[:, 0])
@@ -188,7 +188,7 @@ def _most_relevant(evidence: Evidence, theta: Array, last: Candidate) -> int:
 
 def _eagerness(on: Comparison, base: Candidate) -> Array:
     """How fast the evidence grows as the length-scale of one column becomes shorter, (d,)."""
-    d = base.evidence.points.x.shape[1]
+    d = base.n_columns
     prior = base.structure.prior(base.features, d, on.options, ard=True)
     evidence = Evidence(prior, base.evidence.likelihood, base.evidence.points, SCHEMES["laplace"])
     hyperprior = make_hyperprior(prior, evidence.likelihood, evidence.points, weak=True)

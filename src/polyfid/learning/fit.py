@@ -2,6 +2,8 @@
 
 In a sparse fit a few rows give the structure and a start, by exact inference; the lower bound of a
 sample tunes the hyper-parameters, and passes over all rows, wherever they are, give the posterior.
+Of large levels trees learn first, from all rows in memory. They carry the bulk of what these know,
+and the Gaussian processes, which go on from there, see a part of the rows.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -19,19 +22,29 @@ from polyfid.inference.inducing import Inducing, SparseBelief, choose
 from polyfid.inference.linalg import suitable_threads
 from polyfid.inference.loop import Outcome
 from polyfid.inference.posterior import SparsePosterior
+from polyfid.learning.boosted import Boosting, boost
 from polyfid.learning.climb import Optimum, make_hyperprior, maximise, tune
 from polyfid.learning.evidence import Evidence, MovableEvidence, SparseEvidence, SparseFixed
-from polyfid.learning.mixture import BinaryFit, Member, Mixture, infer
-from polyfid.learning.plan import Options, Target
+from polyfid.learning.mixture import BinaryFit, Calibration, Member, Mixture, infer
+from polyfid.learning.plan import (
+    N_ROWS_BOOSTED,
+    N_TUNING_SPARSE,
+    Options,
+    Target,
+)
 from polyfid.learning.progress import Callback, Progress
 from polyfid.learning.search import learn
 from polyfid.learning.spread import Spread, find_spread
-from polyfid.learning.structures import make_prior
+from polyfid.learning.structures import Structure, make_prior
+from polyfid.model.calibration import calibration_error
 from polyfid.model.features import AsGiven, FeatureMap, Standardised
 from polyfid.model.likelihoods import Likelihood
 from polyfid.model.prior import Prior
+from polyfid.model.trees import BoostedMean
 from polyfid.rows import Points, Rows
-from polyfid.rows.source import LabelledPoints, Source, View, label
+from polyfid.rows.source import InMemory, LabelledPoints, Source, View, label
+
+SomeSource = TypeVar("SomeSource", bound=Source)
 
 #: States of a model whose tuning has not ended; in the first one inducing points move still.
 MOVING: Outcome = "moving points"
@@ -57,6 +70,9 @@ TOLERANCE, N_TOLERANCE = 25.0, 100.0
 MAX_PASSES = 50
 #: Steps in which inducing points move.
 MOVES = 15
+#: With more rows at the top level than this, calibration is checked on some that are held out, this
+#: share of them and at most so many.
+N_CHECKED, HELD_OUT, MOST_HELD_OUT = 1000, 0.2, 2000
 
 
 def fit_exact(
@@ -95,17 +111,34 @@ def _check_tuning(rows: Rows, options: Options) -> None:
 
 def _fit_class(options: Options, rows: Rows, tuning: Rows, target: Target, seed: int) -> Mixture:
     rng = np.random.RandomState(seed)
+    counts = np.bincount(rows.level, minlength=options.n_levels)
+    boosting = boost(rows, options.large_levels(counts.tolist()), target)
+    if boosting is not None:
+        is_whole, rows = tuning is rows, boosting.extend(rows)
+        tuning = rows if is_whole else boosting.extend(tuning)
+        options = replace(options, boosted=boosting.mean.levels)
     # Once for all of a fit: threads of BLAS that are let loose again go on turning a while.
     with suitable_threads(len(rows)):
         if options.learns_structure:
-            return learn(options, rows, tuning, target, rng)
-        features = _plain_features(options, rows)
-        evidence = all_rows = _evidence(options, label(rows, features, target))
-        if tuning is not rows:
-            evidence = _evidence(options, label(tuning, features, target))
-        fit = infer(all_rows, tune(evidence, options, rng), len(tuning))
-        spread = _spread(evidence, fit.optimum) if options.weak_prior else None
-    return Mixture((Member(GIVEN, features, fit),), spread)
+            mixture = learn(options, rows, tuning, target, rng)
+        else:
+            mixture = _fit_as_given(options, rows, tuning, target, rng)
+    if boosting is None or not any(member.boosted for member in mixture.members):
+        return mixture
+    return replace(mixture, mean=boosting.mean)
+
+
+def _fit_as_given(
+    options: Options, rows: Rows, tuning: Rows, target: Target, rng: np.random.RandomState
+) -> Mixture:
+    """The model with the kernels of the options."""
+    features, boosted = _plain_features(options, rows), bool(options.boosted)
+    evidence = all_rows = _evidence(options, features, label(rows, features, target, boosted))
+    if tuning is not rows:
+        evidence = _evidence(options, features, label(tuning, features, target, boosted))
+    fit = infer(all_rows, tune(evidence, options, rng), len(tuning))
+    spread = _spread(evidence, fit.optimum) if options.weak_prior else None
+    return Mixture((Member(GIVEN, features, fit, boosted=boosted),), spread)
 
 
 def _spread(evidence: Evidence, optimum: Optimum | None) -> Spread | None:
@@ -121,8 +154,12 @@ def _plain_features(options: Options, rows: Rows) -> FeatureMap:
     return kind.of(rows.x, rows.weight)
 
 
-def _evidence(options: Options, rows: LabelledPoints) -> Evidence:
-    prior = make_prior(options, rows.points.x.shape[1])
+def _evidence(options: Options, features: FeatureMap, rows: LabelledPoints) -> Evidence:
+    if options.boosted:
+        structure = Structure(type(features), "soft", boosted=options.boosted)
+        prior = structure.prior(features, structure.n_columns(rows.points.x), options)
+    else:
+        prior = make_prior(options, rows.points.x.shape[1])
     return Evidence(prior, rows.likelihood, rows.points, SCHEMES[options.inference])
 
 
@@ -134,6 +171,9 @@ def fit_sparse(
     callback: Callback | None = None,
 ) -> list[Mixture]:
     """Inducing points for all rows; ``before`` has models to continue, of some classes or all."""
+    known = source.in_memory
+    large = options.large_levels(np.bincount(known.level, minlength=options.n_levels).tolist())
+    source = _sampled(source, options, rng)
     _check_tuning(source.sample, options)
     options = options.suited_to(source.sample)
     mixtures = list(before)
@@ -142,20 +182,44 @@ def fit_sparse(
         target = Target.of(options, source.sample, positive)
         report = _Reporter(callback, mixtures, turn, len(options.targets))
         earlier = before[turn] if turn < len(before) else None
+        if earlier is None:
+            boosting = boost(known, large, target, report.trees)
+        else:
+            boosting = None if earlier.mean is None else Boosting.of(earlier.mean, known)
+        own, of_class = source, options
+        if boosting is not None:
+            own = _boosted(known, boosting, options, seed)
+            of_class = replace(options, boosted=boosting.mean.levels, mean="boosted")
         belief, state = None, MOVING
         if earlier is None or (sparse := earlier.best.fit.sparse) is None:
-            model = _start(options, source, target, seed)
+            mean = None if boosting is None else boosting.mean
+            model = _start(of_class, own, target, seed, mean)
             if options.optimise:
                 report.keep(model.mixture(SparseBelief.prior(model.inducing.total), None, state))
                 report.tuning(np.nan)
         else:
-            model, state = _go_on(earlier, source, target), earlier.best.fit.inference.outcome
+            model, state = _go_on(earlier, own, target), earlier.best.fit.inference.outcome
             if state not in (MOVING, TUNING):
                 belief = sparse.belief
         if options.optimise:
             model = _tune(model, options, report, may_move=state == MOVING)
-        report.keep(_fit_all_rows(model, belief, source.view(model.features, target), report))
+        report.keep(_fit_all_rows(model, belief, own, target, report, seed))
     return mixtures
+
+
+def _sampled(source: SomeSource, options: Options, rng: np.random.RandomState) -> SomeSource:
+    """The source with a sample to tune on."""
+    size = options.tuning_size(N_TUNING_SPARSE)
+    return replace(source, sample=source.sample.sample(size, rng))
+
+
+def _boosted(
+    rows: Rows, boosting: Boosting, options: Options, rng: np.random.RandomState
+) -> InMemory:
+    """The rows from which Gaussian processes go on where trees have learnt from all of them."""
+    some = boosting.extend(rows.sample(N_ROWS_BOOSTED, rng))
+    total = np.bincount(some.level, some.weight, options.n_levels).astype(float)
+    return _sampled(InMemory(some, total, some, options.n_jobs), options, rng)
 
 
 @dataclass
@@ -175,6 +239,9 @@ class _Reporter:
     def tuning(self, bound: float) -> None:
         self.tuning_passes += 1
         self._tell("tuning", self.tuning_passes, None, bound)
+
+    def trees(self, done: int, total: int) -> None:
+        self._tell("trees", done, total, np.nan)
 
     def passes(self, mixture: Mixture) -> None:
         self.keep(mixture)
@@ -203,6 +270,7 @@ class _SparseModel:
     optimum: Optimum | None
     factor: Array
     spread: Spread | None
+    mean: BoostedMean | None = None
 
     @cached_property
     def kept(self) -> tuple[Points, Likelihood]:
@@ -240,13 +308,46 @@ class _SparseModel:
             n,
             "variational",
         )
-        return Mixture((Member(self.name, self.features, fit),), self.spread)
+        member = Member(self.name, self.features, fit, boosted=self.mean is not None)
+        return Mixture((member,), self.spread, self.mean)
 
 
 def _fit_all_rows(
-    model: _SparseModel, belief: SparseBelief | None, rows: View, report: _Reporter
+    model: _SparseModel,
+    belief: SparseBelief | None,
+    source: Source,
+    target: Target,
+    report: _Reporter,
+    rng: np.random.RandomState,
 ) -> Mixture:
     """The model with the posterior of all rows; passes begin with a belief, if there is one."""
+    rows, calibration = source.view(model.features, target, model.mean is not None), None
+    if belief is None and isinstance(rows, LabelledPoints):
+        top = np.flatnonzero(rows.points.level == model.prior.n_levels - 1)
+        if len(top) > N_CHECKED:
+            size = min(int(HELD_OUT * len(top)), MOST_HELD_OUT)
+            held_out = np.sort(rng.permutation(top)[:size])
+            others = np.delete(np.arange(len(rows.points)), held_out)
+            sparse = _passes(model, None, rows.take(others), report).best.fit.sparse
+            assert sparse is not None
+            belief, calibration = sparse.belief, _calibration(sparse, rows.take(held_out))
+    return replace(_passes(model, belief, rows, report), calibration=calibration)
+
+
+def _calibration(posterior: SparsePosterior, rows: LabelledPoints) -> Calibration:
+    """How probable the labels of rows are under a posterior that has not seen them."""
+    mean, variance = posterior.mean_and_variance(rows.points)
+    y, weight = rows.likelihood.y > 0.0, rows.likelihood.weight
+    log_p = rows.likelihood.tilted(mean, variance).log_z
+    p = np.where(y, np.exp(log_p), -np.expm1(log_p))
+    log_loss = -float(np.average(log_p, weights=weight))
+    return Calibration(len(y), log_loss, float(calibration_error(p, y, weight[None])[0]))
+
+
+def _passes(
+    model: _SparseModel, belief: SparseBelief | None, rows: View, report: _Reporter
+) -> Mixture:
+    """The posterior of the rows; passes begin with a belief, if there is one."""
     n_rows = float(model.factor[model.rows.points.level].sum())
     evidence = model.evidence(rows, tol=FINAL_TOL if n_rows <= N_ROUGH else ROUGH_TOL)
     evidence.warm = _expected_belief(model) if belief is None else belief
@@ -258,10 +359,14 @@ def _fit_all_rows(
 
 
 def _start(
-    options: Options, source: Source, target: Target, rng: np.random.RandomState
+    options: Options,
+    source: Source,
+    target: Target,
+    rng: np.random.RandomState,
+    mean: BoostedMean | None,
 ) -> _SparseModel:
     """Structure and hyper-parameters from a few of the rows, by exact inference."""
-    sample = source.sample
+    sample, boosted = source.sample, mean is not None
     if options.label_noise is None:  # Laplace is fast, and good enough for a start
         options = replace(options, inference="laplace", may_choose=False)
     if options.learns_structure:
@@ -279,7 +384,7 @@ def _start(
     else:
         few = sample.sample(N_START, rng)
         name, features = GIVEN, _plain_features(options, sample)
-        evidence = _evidence(options, label(few, features, target))
+        evidence = _evidence(options, features, label(few, features, target, boosted))
         optimum = tune(evidence, options, rng)
         prior, likelihood = evidence.at(evidence.theta if optimum is None else optimum.theta)
         label_theta = likelihood.theta
@@ -287,25 +392,29 @@ def _start(
         if options.weak_prior:
             spread = _spread(evidence, optimum)
     assert isinstance(options.n_inducing, tuple)
-    rows = _labelled(sample, features, target, label_theta)
+    rows = _labelled(sample, features, target, label_theta, boosted)
     inducing = choose(rows.points, prior, options.n_inducing, random_state=rng)
     factor = source.rows_per_sample_row
-    return _SparseModel(name, features, prior, rows, inducing, optimum, factor, spread)
+    return _SparseModel(name, features, prior, rows, inducing, optimum, factor, spread, mean)
 
 
 def _go_on(before: Mixture, source: Source, target: Target) -> _SparseModel:
     """The model of an earlier fit, for the rows that there are now."""
     name, fit, features = before.best.name, before.best.fit, before.best.features
     assert fit.sparse is not None
-    rows = _labelled(source.sample, features, target, fit.likelihood.theta)
+    boosted = before.mean is not None
+    rows = _labelled(source.sample, features, target, fit.likelihood.theta, boosted)
     factor, inducing = source.rows_per_sample_row, fit.sparse.inducing
-    optimum, spread = fit.optimum, before.spread
-    return _SparseModel(name, features, fit.prior, rows, inducing, optimum, factor, spread)
+    return _SparseModel(
+        name, features, fit.prior, rows, inducing, fit.optimum, factor, before.spread, before.mean
+    )
 
 
-def _labelled(sample: Rows, features: FeatureMap, target: Target, theta: Array) -> LabelledPoints:
+def _labelled(
+    sample: Rows, features: FeatureMap, target: Target, theta: Array, boosted: bool
+) -> LabelledPoints:
     """Rows of a model whose likelihood has these parameters."""
-    rows = label(sample, features, target)
+    rows = label(sample, features, target, boosted)
     return replace(rows, likelihood=rows.likelihood.with_theta(theta))
 
 

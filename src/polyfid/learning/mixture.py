@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ from polyfid.model.features import FeatureMap
 from polyfid.model.likelihoods import Likelihood
 from polyfid.model.logistic import expected_sigmoid_and_slope, tilted_sigmoid
 from polyfid.model.prior import Prior
+from polyfid.model.trees import BoostedMean
 from polyfid.rows import Points
 from polyfid.rows.source import LabelledPoints
 
@@ -92,7 +93,7 @@ class Member:
 
     ``log_evidence`` includes the log priors of hyper-parameters and structure; NaN if nothing was
     compared. ``flips`` has a probability per level that a label of it is flipped, if that is what
-    the structure says of lower levels.
+    the structure says of lower levels. ``boosted``: whether points have margins of trees.
     """
 
     name: str
@@ -101,6 +102,16 @@ class Member:
     weight: float = 1.0
     log_evidence: float = np.nan
     flips: tuple[float, ...] = ()
+    boosted: bool = False
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """How the probabilities of rows turned out whose labels the posterior had not seen."""
+
+    n_rows: int
+    log_loss: float
+    error: float
 
 
 class Prediction(NamedTuple):
@@ -123,11 +134,14 @@ class Mixture:
     """Members, the heaviest first; their weights sum to one. Rows ``x`` are sorted by level.
 
     ``spread`` is what hyper-parameters that are not known add to the latent moments of the heaviest
-    member, and is taken to add to all; None where they are known, or count as known.
+    member, and is taken to add to all; None where they are known, or count as known. ``mean`` has
+    the trees of members that are boosted, and ``calibration`` is that at the top level.
     """
 
     members: tuple[Member, ...]
     spread: Spread | None = None
+    mean: BoostedMean | None = None
+    calibration: Calibration | None = None
 
     @property
     def best(self) -> Member:
@@ -187,7 +201,7 @@ class Mixture:
         """Where the positive class is the more probable one."""
         if len(self.members) == 1:
             # Over one half exactly where the latent mean is positive: no variance is needed.
-            points = self._points(self.best, x, level)
+            (points,) = self._points(x, level)
             return np.asarray(self.best.fit.posterior.mean(points) > 0.0)
         prediction = self.predict(x, level)
         return np.asarray(prediction.up > prediction.down)
@@ -199,7 +213,8 @@ class Mixture:
     def mean_and_covariance(self, x: Array, level: Indices) -> tuple[Array, Array]:
         """Mean (n,) and joint covariance (n, n) of the mixture of latent posteriors."""
         each = [
-            m.fit.posterior.mean_and_covariance(self._points(m, x, level)) for m in self.members
+            m.fit.posterior.mean_and_covariance(points)
+            for m, points in zip(self.members, self._points(x, level), strict=True)
         ]
         if (spread := self.spread) is not None:
             each = [(spread.mean[level] * m, spread.covariance(m, c, level)) for m, c in each]
@@ -214,10 +229,10 @@ class Mixture:
         which = np.zeros(n_samples, dtype=int)
         if len(self.members) > 1:
             which = rng.choice(len(self.members), n_samples, p=self.weights / self.weights.sum())
-        samples = np.empty((len(x), n_samples))
+        samples, by_member = np.empty((len(x), n_samples)), self._points(x, level)
         for k in np.unique(which):
-            member, columns = self.members[k], np.flatnonzero(which == k)
-            points, posterior = self._points(member, x, level), member.fit.posterior
+            points, columns = by_member[k], np.flatnonzero(which == k)
+            posterior = self.members[k].fit.posterior
             drawn = posterior.sample(points, len(columns), rng)
             if self.spread is not None:
                 noise = rng.standard_normal(len(columns))
@@ -238,12 +253,30 @@ class Mixture:
 
     def _moments(self, x: Array, level: Indices) -> tuple[Array, Array]:
         """Means and variances of the members at their hyper-parameters, (n_members, n) each."""
-        each = [m.fit.posterior.mean_and_variance(self._points(m, x, level)) for m in self.members]
+        each = [
+            m.fit.posterior.mean_and_variance(points)
+            for m, points in zip(self.members, self._points(x, level), strict=True)
+        ]
         return np.stack([m for m, _ in each]), np.stack([v for _, v in each])
 
-    @staticmethod
-    def _points(member: Member, x: Array, level: Indices) -> Points:
-        return Points(np.ascontiguousarray(member.features(x)), level)
+    def points(self, member: Member, x: Array) -> Array:
+        """The points of new rows under a member."""
+        (points,) = replace(self, members=(member,))._points(x, np.zeros(len(x), dtype=np.intp))
+        return points.x
+
+    def _points(self, x: Array, level: Indices) -> list[Points]:
+        """The points of new rows under each member."""
+        boosted = self.mean is not None and any(m.boosted for m in self.members)
+        margins = self.mean(x) if boosted and self.mean is not None else np.empty((len(x), 0))
+        return [
+            Points(
+                np.column_stack([m.features(x), margins])
+                if m.boosted
+                else np.ascontiguousarray(m.features(x)),
+                level,
+            )
+            for m in self.members
+        ]
 
 
 def coupled(log_down: Array, log_up: Array, unsure: Array) -> Array:

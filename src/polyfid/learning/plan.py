@@ -27,6 +27,12 @@ N_TUNING_EXACT, N_TUNING_LEARNT, N_TUNING_SPARSE = 3000, 1000, 20_000
 #: Inducing points of the first process; corrections get one per so many rows, at least so many.
 N_INDUCING, ROWS_PER_CORRECTION_POINT, FEWEST_CORRECTION_POINTS = 500, 10, 50
 
+#: Levels of at least so many rows may get a boosted mean. A function that trees carry the bulk of
+#: needs fewer inducing points, and its Gaussian process sees at most so many rows.
+N_BOOSTED, N_INDUCING_BOOSTED, N_ROWS_BOOSTED = 1000, 100, 20_000
+#: Rows that trees learn from at most, if not all rows are in memory, and their memory in bytes.
+N_ROWS_TREES, TREES_BYTES = 1_000_000, 256e6
+
 #: Typical figures of a fit: evaluations of the evidence in a climb, steps of inference in one,
 #: operations of a step in units of n^3 (exact) or of m^2 per row (sparse), final passes.
 _EVALUATIONS, _STEPS, _CUBES = 40, 10, 1.5
@@ -41,9 +47,10 @@ _SPEED = 3e10
 class Options:
     """The estimator's parameters, checked, for so many levels and classes; see its docstring.
 
-    ``kernels`` is None to learn the structure, and ``links`` are ties of the levels to be tried
-    besides co-kriging; ``may_choose`` says that the scheme was left open; ``n_tuning`` may be per
-    level. Fields without repr do not count for `is_like`.
+    ``kernels`` is None to learn the structure. ``mean`` says whether structures have a boosted mean
+    ("auto": if that is better), and ``boosted`` which levels have margins. ``links`` are ties of
+    the levels to be tried besides co-kriging; ``may_choose`` says that the scheme was left open;
+    ``n_tuning`` may be per level. Fields without repr do not count for `is_like`.
     """
 
     n_levels: int
@@ -59,6 +66,7 @@ class Options:
     standardize: bool = True
     refine_inducing: bool = True
     label_noise: str | tuple[float, ...] | None = None
+    mean: str | None = "auto"
     links: tuple[str, ...] = ("deviating", "same", "apart", "flips")
     n_inducing: Literal["auto"] | int | tuple[int, ...] | None = "auto"
     n_tuning: Literal["auto"] | int | tuple[int | None, ...] | None = field(
@@ -68,6 +76,7 @@ class Options:
     max_iter: int = field(default=200, repr=False)
     tol: float = field(default=1e-5, repr=False)
     n_jobs: int | None = field(default=None, repr=False)
+    boosted: tuple[int, ...] = field(default=(), repr=False)
 
     def is_like(self, other: Options) -> bool:
         """Whether a fit with these options may go on from one with the others."""
@@ -83,6 +92,18 @@ class Options:
         """Whether structures are compared, which takes a hyper-prior and labels fit for Laplace."""
         given = self.kernels is not None or self.label_noise is not None
         return self.optimise and self.weak_prior and not given
+
+    def large_levels(self, counts: Sequence[int]) -> tuple[int, ...]:
+        """The levels that may get a boosted mean, given the rows of each.
+
+        The top level is one of them only if its Gaussian process cannot see all of its rows.
+        """
+        if self.mean is None or (self.mean == "auto" and not self.learns_structure):
+            return ()
+        least = [N_BOOSTED] * (self.n_levels - 1) + [
+            N_BOOSTED if self.n_levels == 1 else N_ROWS_BOOSTED
+        ]
+        return tuple(t for t, n in enumerate(counts) if n >= least[t])
 
     @property
     def n_tuning_exact(self) -> int:
@@ -251,22 +272,24 @@ def make_plan(
         sparsely, reason = False, "few rows"
     else:
         sparsely, reason = True, f"more than {EXACT_ROWS} rows"
-    sizes = _sizes(given, per_level, options.support)
+    sizes = _sizes(given, per_level, options)
     costs = _costs(per_level, options, sizes, n_features)
     return Plan(sizes if sparsely else None, int(n), *costs, reason)
 
 
 def _sizes(
-    given: int | tuple[int, ...] | str | None,
-    counts: NDArray[np.float64],
-    support: NDArray[np.bool_],
+    given: int | tuple[int, ...] | str | None, counts: NDArray[np.float64], options: Options
 ) -> tuple[int, ...]:
     """Inducing points of each process: no more than there are rows that depend on it."""
+    support = options.support
     rows = (counts @ support).astype(int)
     if given is None or isinstance(given, str):
         # A process that all levels depend on is as rich as its rows; a correction has few of them.
         few = np.clip(rows // ROWS_PER_CORRECTION_POINT, FEWEST_CORRECTION_POINTS, N_INDUCING)
         wanted = np.where(support[0], N_INDUCING, few)
+        large = options.large_levels(counts.astype(int).tolist())
+        if options.coupling == "autoregressive":
+            wanted[[t for t in large if t < options.n_levels - 1]] = N_INDUCING_BOOSTED
     else:
         wanted = np.broadcast_to(given, rows.shape)
     return tuple(np.minimum(wanted, rows).tolist())

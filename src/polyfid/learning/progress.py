@@ -15,9 +15,10 @@ class Progress:
     Attributes
     ----------
     stage : str
-        "classes" in exact fits (a step is the model of one class); with inducing points "tuning"
-        (step 0 is the start, from a few rows; another one is a pass over the tuning sample), then
-        "passes" (a step is a pass over all rows).
+        "classes" in exact fits (a step is the model of one class); with inducing points "trees" (a
+        step is the trees of one fold), if a level is large, "tuning" (step 0 is the start, from a
+        few rows; another one is a pass over the tuning sample), then "passes" (a step is a pass
+        over all rows that Gaussian processes see).
         Fits to files begin with "reading" and "encoding" (a step is a row).
     done : int
         Steps of the stage so far.

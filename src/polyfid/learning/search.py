@@ -15,6 +15,7 @@ from scipy.special import softmax
 
 from polyfid.arrays import Array
 from polyfid.inference.linalg import NotPositiveDefinite, suitable_threads
+from polyfid.inference.posterior import Posterior
 from polyfid.learning.candidates import (
     ROUGH,
     Candidate,
@@ -74,12 +75,59 @@ def learn(
     refined = refine(options, [c for c, _ in shares(weighed)], pool)
     mixture = average(refined, replace(on, rows=rows))
     leader = shares(refined)[0][0]
-    return replace(mixture, spread=spread(leader))
+    mixture = replace(mixture, spread=spread(leader))
+    if not options.boosted or leader.structure.boosted:
+        return mixture
+    return or_boosted(mixture, leader, on, replace(on, rows=rows))
+
+
+def or_boosted(mixture: Mixture, leader: Candidate, on: Comparison, of_all: Comparison) -> Mixture:
+    """The mixture, or its first structure with a boosted mean, or both, by what labels they expect.
+
+    Evidence cannot decide: it counts what a function cost to learn, and trees have learnt before.
+    Each label is expected from all others instead, under the mixture's first member and under the
+    boosted structure.
+    """
+    structure = replace(leader.structure, boosted=on.options.boosted)
+    try:
+        boosted = weigh(on, climb(on, structure, leader.features, leader))
+        with_trees = average([boosted], of_all)
+    except NotPositiveDefinite:
+        return mixture
+    fits = [m.best.fit for m in (mixture, with_trees)]
+    if not with_trees.best.fit.inference.converged:
+        return mixture
+    share = softmax([leave_one_out(fit) / TEMPERATURE for fit in fits])
+    share = np.where(share < NEGLIGIBLE, 0.0, share) / share[share >= NEGLIGIBLE].sum()
+    if not share[0]:
+        return replace(with_trees, spread=spread(boosted))
+    members = [
+        replace(member, weight=float(weight * member.weight))
+        for part, weight in zip((mixture, with_trees), share, strict=True)
+        for member in part.members
+        if weight
+    ]
+    members.sort(key=lambda member: -member.weight)
+    return replace(mixture, members=tuple(members))
+
+
+def leave_one_out(fit: BinaryFit) -> float:
+    """The log probability of every label given all others, summed over the rows."""
+    posterior = fit.posterior
+    assert isinstance(posterior, Posterior)
+    mean, variance = posterior.mean_and_variance(posterior.points)
+    sites = posterior.sites
+    left = np.maximum(1.0 - sites.w * variance, np.finfo(float).eps)
+    others = (mean - variance * sites.nu) / left, variance / left
+    copies = np.maximum(fit.likelihood.weight, 1.0)
+    return float(copies @ fit.likelihood.tilted(*others).log_z)
 
 
 def compare(on: Comparison, rows: Rows, pool: Parallel) -> list[Candidate]:
     """Climb and weigh all structures, then the leading ones with other links of the levels."""
     maps = candidates(rows, on.options.standardize)
+    if on.options.mean == "boosted" and on.options.boosted:
+        maps = {replace(s, boosted=on.options.boosted): of for s, of in maps.items()}
     refines = {structure: simpler(structure, maps) for structure in maps}
     roots = [structure for structure in maps if refines[structure] is None]
     first = climb(on, roots[0], maps[roots[0]])
@@ -234,7 +282,8 @@ def average(weighed: list[Candidate], on: Comparison) -> Mixture:
         n_tuned = len(evidence.points)
         if n_tuned < len(on.rows):
             target = candidate.structure.target(on.target)
-            rows = label(on.rows, candidate.features, target)
+            boosted = bool(candidate.structure.boosted)
+            rows = label(on.rows, candidate.features, target, boosted)
             # Rows and labels are those of the first member, and so, nearly, is the posterior.
             near = members[0].fit if members else None
             evidence = Evidence(evidence.prior, rows.likelihood, rows.points, evidence.scheme)
@@ -243,7 +292,9 @@ def average(weighed: list[Candidate], on: Comparison) -> Mixture:
         name, flips = str(candidate.structure), ()
         if isinstance(fit.likelihood, NoisyLogit):
             flips = tuple((1.0 - fit.likelihood.sensitivity).tolist())
-        member = Member(name, candidate.features, fit, share, candidate.log_evidence, flips)
+        boosted = bool(candidate.structure.boosted)
+        evidence_of = candidate.log_evidence
+        member = Member(name, candidate.features, fit, share, evidence_of, flips, boosted)
         members.append(member)
     return Mixture(tuple(members))
 

@@ -1,7 +1,8 @@
 """The catalogue of structures: which features a kernel compares, its form, the link of levels.
 
 A structure may also single out a few columns, which then have a kernel of their own besides that of
-all columns (`columns` finds them).
+all columns (`columns` finds them), and it may have a boosted mean: margins of trees, which come
+after the other columns of its points, and of which latent functions are linear functions.
 """
 
 from __future__ import annotations
@@ -52,6 +53,8 @@ LINKS = {
     "same": "one function at all levels",
     "apart": "levels unrelated",
 }
+#: What the name of a structure with a boosted mean begins with.
+BOOSTED = "boosted trees"
 #: Forms that go through the columns one by one are left out if there are more than this.
 N_COLUMNS = 200
 #: Feature maps whose points have this correlation count as one.
@@ -59,6 +62,9 @@ ALIKE = 0.99
 #: Bounds of amplitudes. Beyond them, where labels are nearly without noise, Laplace's evidence
 #: still rises although that of EP falls.
 AMPLITUDES = 1e-5, float(np.exp(6.0))
+#: The inverse of the prior standard deviation of a function's slope in a margin: margins are
+#: log-odds, and slopes about one.
+SLOPE = 1.0
 #: The kernel of a correction that is not there.
 ABSENT = Constant(1e-6, "fixed")
 
@@ -88,11 +94,15 @@ class Structure:
     form: str
     link: str = "linked"
     columns: tuple[int, ...] = ()
+    #: The levels that each margin of the boosted mean is of.
+    boosted: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         words = [f"features {self.features.words}", FORMS[self.form], LINKS[self.link]]
         if n := len(self.columns):
             words.insert(2, f"{n} column{'s' * (n > 1)} singled out")
+        if self.boosted:
+            words.insert(0, BOOSTED)
         return ", ".join(filter(None, words))
 
     def log_prior(self, n_columns: int) -> float:
@@ -100,7 +110,7 @@ class Structure:
         return -float(np.log(comb(n_columns, len(self.columns))))
 
     def kernel(self, features: FeatureMap, n_columns: int, ard: bool = False) -> Kernel:
-        """The kernel of a latent process over points of the feature map.
+        """The kernel of a latent process over points of the feature map, without margins.
 
         With ``ard`` columns have length-scales of their own, as they always have if "soft".
         """
@@ -109,7 +119,8 @@ class Structure:
         if self.columns:
             kernel = self._part(features, self.columns, n_columns, ard) + kernel
         if self.form == "linear":
-            kernel = kernel + Linear(np.sqrt(n_columns))
+            columns = tuple(range(n_columns)) if self.boosted else None
+            kernel = kernel + Linear(np.sqrt(n_columns), columns=columns)
         return kernel + Intercept()
 
     def _part(
@@ -117,11 +128,12 @@ class Structure:
     ) -> Kernel:
         """A scaled kernel of some columns, with values that are typical for so many."""
         scale = Constant(np.exp(1.5), AMPLITUDES)
+        everything = None if not self.boosted else tuple(range(n_columns))
         if self.form == "additive":
-            return scale * Additive(2.0)
+            return scale * Additive(2.0, columns=everything)
         n, cut = len(chosen), first_code(features, n_columns)
         codes = tuple(c for c in chosen if c >= cut)
-        numbers = None if n == cut == n_columns else tuple(c for c in chosen if c < cut)
+        numbers = everything if n == cut == n_columns else tuple(c for c in chosen if c < cut)
         kernel: Kernel = scale
         if numbers is None or numbers:
             steps = self.form == "steps"
@@ -132,14 +144,21 @@ class Structure:
     def prior(
         self, features: FeatureMap, n_columns: int, options: Options, ard: bool = False
     ) -> Prior:
-        """The prior with typical hyper-parameters; ``ard`` as for `kernel`."""
+        """The prior with typical hyper-parameters; ``ard`` as for `kernel`.
+
+        Points have ``n_columns`` columns, and the margins after them.
+        """
         kernel = self.kernel(features, n_columns, ard).for_features(n_columns)
         return self.linked(kernel, n_columns, options)
 
     def linked(self, kernel: Kernel, n_columns: int, options: Options) -> Prior:
         """The prior in which a kernel is that of each latent process which the link leaves."""
         n = options.n_levels
-        general = make_prior(replace(options, kernels=(kernel,) * n), n_columns)
+        kernels = tuple(
+            self._with_margins(kernel, levels, n_columns) for levels in self._margins_of(options)
+        )
+        kernel = kernels[0]
+        general = make_prior(replace(options, kernels=kernels), n_columns + len(self.boosted))
         if self.link == "linked" or not isinstance(general, Autoregressive):
             return general
         if self.link == "apart":
@@ -151,6 +170,23 @@ class Structure:
             return replace(general, kernels=kernels, rho=(1.0,) * (n - 1), rho_bounds="fixed")
         # One function, of which noisy labels show less: rho is the ratio of the amplitudes.
         return replace(general, kernels=kernels, rho_prior=(2.0, 1.5))
+
+    def _margins_of(self, options: Options) -> list[tuple[int, ...]]:
+        """The levels whose margins each latent process is linear in."""
+        if options.coupling != "autoregressive":
+            return [self.boosted] * options.n_levels
+        if self.link in ("linked", "apart"):
+            return [(t,) if t in self.boosted else () for t in range(options.n_levels)]
+        return [self.boosted] + [()] * (options.n_levels - 1)
+
+    def _with_margins(self, kernel: Kernel, levels: Sequence[int], n_columns: int) -> Kernel:
+        """The kernel of a function that is linear in the margins of these levels besides."""
+        columns = tuple(n_columns + self.boosted.index(t) for t in levels)
+        return kernel + Linear(SLOPE, "fixed", columns=columns) if columns else kernel
+
+    def n_columns(self, points: Array) -> int:
+        """Columns of points of the structure, without margins."""
+        return points.shape[1] - len(self.boosted)
 
     def target(self, target: Target) -> Target:
         """What labels mean if the link is such that they may be flipped."""

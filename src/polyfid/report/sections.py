@@ -9,7 +9,7 @@ from scipy.stats import binomtest
 
 from polyfid.arrays import Array, Indices
 from polyfid.evaluation import METHODS, SCORES, Estimate, Evaluation
-from polyfid.evaluation.result import bins
+from polyfid.model.calibration import bins
 from polyfid.plots import DiscrepancyDisplay, FeasibilityDisplay, TrustDisplay
 from polyfid.plots.trust import trust_axes
 from polyfid.report import charts

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polyfid.arrays import Array, Indices, sort_rows
+from polyfid.arrays import Array, Indices, hash_rows, sort_rows, starts_of_runs
 
 #: Classes with fewer rows in a sample of a level are rare.
 RARE = 50
+#: Rows from which equal ones are found by hashes: sorting by all columns takes seconds there.
+N_HASHED = 20_000
 
 
 def consecutive(sizes: Iterable[int]) -> list[slice]:
@@ -46,7 +48,8 @@ class Rows:
     """Labelled rows, all in numbers and sorted by level.
 
     Levels, classes ``y`` and annotators count from 0; an annotator of -1 has no name. ``weight`` is
-    the number of repetitions that a row stands for.
+    the number of repetitions that a row stands for. ``margin`` (n, n_margins) are what trees say of
+    the rows, if they were asked.
     """
 
     x: Array
@@ -54,6 +57,7 @@ class Rows:
     y: Indices
     weight: Array
     annotator: Indices
+    margin: Array | None = None
 
     @classmethod
     def of(
@@ -75,7 +79,9 @@ class Rows:
 
     def take(self, index: Indices) -> Rows:
         """The rows with these numbers."""
-        return Rows(*(getattr(self, name)[index] for name in self.__dataclass_fields__))
+        margin = None if self.margin is None else self.margin[index]
+        own = (self.level[index], self.y[index], self.weight[index], self.annotator[index])
+        return Rows(self.x[index], *own, margin)
 
     def merged(self, tell_apart: bool = False) -> Rows:
         """Rows in an order of their own, equal ones as one row with the sum of their weights.
@@ -83,7 +89,12 @@ class Rows:
         So a fit depends neither on the order of the rows nor on how repetitions are written.
         ``tell_apart`` keeps equal rows as they are, for kernels that give each its own noise.
         """
-        order, starts = sort_rows(self.level, *self.x.T, self.y, self.annotator)
+        columns = [self.level, *self.x.T, self.y, self.annotator]
+        if len(self) >= N_HASHED:
+            order, _ = sort_rows(self.level, hash_rows(self.x), self.y, self.annotator)
+            starts = starts_of_runs(order, columns)
+        else:
+            order, starts = sort_rows(*columns)
         if tell_apart:
             starts = np.arange(len(order))
         weight = np.add.reduceat(self.weight[order], starts)

@@ -21,7 +21,7 @@ import joblib
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from polyfid.arrays import Array
+from polyfid.arrays import Array, Indices
 from polyfid.rows.rows import Points, Rows
 
 Sum = TypeVar("Sum")  # a value that can be added to another one of its type
@@ -58,9 +58,18 @@ class Source(ABC):
     def reduce(self, function: Callable[[Rows], Sum]) -> Sum:
         """The sum of a function of every block; it may be sent to another process."""
 
-    def view(self, features: Features, target: Target) -> View:
-        """The rows as a model with these features of this target needs them."""
+    def view(self, features: Features, target: Target, boosted: bool = False) -> View:
+        """The rows as a model with these features of this target needs them.
+
+        Rows have margins, for which ``boosted`` asks, in memory only.
+        """
+        assert not boosted
         return BlockView(*_label(self.sample, features, target), features, target, self)
+
+    @property
+    def in_memory(self) -> Rows:
+        """As many of the rows as there are in memory."""
+        return self.sample
 
     @property
     def rows_per_sample_row(self) -> Array:
@@ -76,11 +85,15 @@ class InMemory(Source):
     rows: Rows
     n_threads: int | None = None
 
+    @property
+    def in_memory(self) -> Rows:
+        return self.rows
+
     def reduce(self, function: Callable[[Rows], Sum]) -> Sum:
         return function(self.rows)
 
-    def view(self, features: Features, target: Target) -> View:
-        return replace(label(self.rows, features, target), n_threads=self.n_threads)
+    def view(self, features: Features, target: Target, boosted: bool = False) -> View:
+        return replace(label(self.rows, features, target, boosted), n_threads=self.n_threads)
 
 
 @dataclass(frozen=True)
@@ -102,9 +115,13 @@ def _label(rows: Rows, features: Features, target: Target) -> tuple[Points, Any]
     return Points(np.ascontiguousarray(features(rows.x)), rows.level), target(rows)
 
 
-def label(rows: Rows, features: Features, target: Target) -> LabelledPoints:
-    """Rows as the model of one class needs them."""
-    return LabelledPoints(*_label(rows, features, target))
+def label(rows: Rows, features: Features, target: Target, boosted: bool = False) -> LabelledPoints:
+    """Rows as the model of one class needs them; ``boosted``: with their margins."""
+    points, likelihood = _label(rows, features, target)
+    if boosted:
+        assert rows.margin is not None
+        points = Points(np.column_stack([points.x, rows.margin]), points.level)
+    return LabelledPoints(points, likelihood)
 
 
 @dataclass(frozen=True)
@@ -117,6 +134,10 @@ class LabelledPoints(View):
     def __post_init__(self) -> None:
         if len(self.points) == 0:
             raise ValueError("points must have at least one row, got none")
+
+    def take(self, rows: Indices) -> LabelledPoints:
+        """Some of them."""
+        return replace(self, points=self.points.take(rows), likelihood=self.likelihood.take(rows))
 
     def sample(self, size: int, rng: np.random.RandomState) -> LabelledPoints:
         """At most so many of them, as of `Rows.sample`."""

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from polyfid.arrays import Array, Indices
 from polyfid.rows.rows import RARE, Rows, keep_rare_classes
 
+#: Samples grow to so many times the size that is asked for before they are cut to it.
+SLACK = 1.5
 #: Names of levels, least trusted first.
 Levels = tuple[Any, ...]
 
@@ -112,7 +114,9 @@ class LevelContents:
     def __add__(self, other: LevelContents) -> LevelContents:
         sample = tuple(map(np.concatenate, zip(self.sample, other.sample, strict=True)))
         counts, weight = self.counts + other.counts, self.weight + other.weight
-        return LevelContents(counts, weight, self.size, sample).cut()
+        added = LevelContents(counts, weight, self.size, sample)
+        # Not every time: a large sample takes a while to cut.
+        return added.cut() if len(sample[0]) > SLACK * self.size else added
 
 
 @dataclass(frozen=True)
@@ -196,9 +200,11 @@ class Surveyor:
     n_sample: int
     n_sample_of: Mapping[Any, int]
     seed: int
+    max_bytes: float = np.inf
 
     def __call__(self, block: Block) -> Contents:
         key = np.random.default_rng([self.seed, block.number]).uniform(size=len(block.x))
+        most = int(min(self.n_sample, self.max_bytes / (8.0 * max(block.x.shape[1], 1))))
         levels = {}
         for t in np.unique(block.level):
             rows = np.flatnonzero((block.level == t) & (block.weight > 0.0))
@@ -207,7 +213,7 @@ class Surveyor:
             levels[name] = LevelContents(
                 Counter(block.y[rows].tolist()),
                 float(block.weight[rows].sum()),
-                self.n_sample_of.get(name, self.n_sample),
+                self.n_sample_of.get(name, most),
                 sample,
             ).cut()
         orders = frozenset([block.levels] if block.is_ordered else [])

@@ -1,0 +1,114 @@
+"""A boosted mean: trees learn what many rows know, and Gaussian processes go on from there.
+
+The rows of a level are cut into folds, by their features, so that repeats of a row stay together.
+The trees of a fold learn from all other folds. A row that trees have learnt from gets its margin,
+the log-odds of its label, from those of its own fold, any other row the average of all folds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyfid.arrays import Array, Indices, hash_rows
+from polyfid.learning.plan import Target
+from polyfid.model.trees import BoostedMean, Margin, Trees
+from polyfid.rows import Rows
+from polyfid.rows.rows import RARE
+
+# Constants of the trees, chosen by ``python -m benchmarks trees``.
+#: Folds of levels of up to so many rows; the time of more than two grows with their number.
+FOLDS = ((20_000, 5), (200_000, 3))
+FEWEST_FOLDS = 2
+#: Rows that say when to stop, at most, and the rounds without a gain after which they say it.
+N_VALIDATED, PATIENCE = 50_000, 10
+#: Rows per leaf that a tree would have if they were all alike, and bounds of the leaves.
+ROWS_PER_LEAF, LEAVES = 200, (8, 255)
+LEARNING_RATE, MOST_TREES = 0.1, 1000
+
+
+@dataclass(frozen=True)
+class Boosting:
+    """A mean that was fitted to rows; ``learnt`` are hashes of the rows of each margin, sorted."""
+
+    mean: BoostedMean
+    learnt: tuple[NDArray[np.uint64], ...]
+
+    @classmethod
+    def of(cls, mean: BoostedMean, rows: Rows) -> Boosting:
+        """A mean that was fitted to these rows."""
+        hashes = hash_rows(rows.x)
+        return cls(mean, tuple(np.unique(hashes[rows.level == t]) for t in mean.levels))
+
+    def extend(self, rows: Rows) -> Rows:
+        """Rows with margins."""
+        return replace(rows, margin=self.margins(rows.x))
+
+    def margins(self, x: Array) -> Array:
+        """Margins of rows (n, d), which the trees may have learnt from, (n, n_margins)."""
+        hashes = hash_rows(x)
+        known = zip(self.mean.margins, self.learnt, strict=True)
+        columns = (m.out_of_fold(x, _folds(hashes, own, len(m.folds))) for m, own in known)
+        return np.column_stack(list(columns))
+
+
+def _folds(hashes: NDArray[np.uint64], learnt: NDArray[np.uint64], n_folds: int) -> Indices:
+    """The folds of rows, -1 of those that are not among the ones that were learnt from."""
+    place = np.minimum(np.searchsorted(learnt, hashes), len(learnt) - 1)
+    return np.where(learnt[place] == hashes, (hashes % np.uint64(n_folds)).astype(np.intp), -1)
+
+
+def boost(
+    rows: Rows,
+    levels: tuple[int, ...],
+    target: Target,
+    watch: Callable[[int, int], None] = lambda done, total: None,
+) -> Boosting | None:
+    """Trees for the levels that have enough rows of both classes; None if there is no such level.
+
+    ``watch`` is told of the folds so far and of how many there will be.
+    """
+    positive = rows.y == target.positive
+    chosen = []
+    for t in levels:
+        n_positive = int((positive & (rows.level == t)).sum())
+        if min(n_positive, int((rows.level == t).sum()) - n_positive) >= RARE:
+            chosen.append(t)
+    if not chosen:
+        return None
+    sizes = [_n_folds(int((rows.level == t).sum())) for t in chosen]
+    margins, done = [], 0
+    for t, n_folds in zip(chosen, sizes, strict=True):
+        own = rows.take(np.flatnonzero(rows.level == t))
+        fold, folds = (hash_rows(own.x) % np.uint64(n_folds)).astype(np.intp), []
+        for k in range(n_folds):
+            watch(done, sum(sizes))
+            folds.append(_fit(own.x, own.y == target.positive, own.weight, fold == k))
+            done += 1
+        margins.append(Margin(t, tuple(folds)))
+    watch(done, done)
+    return Boosting.of(BoostedMean(tuple(margins)), rows)
+
+
+def _n_folds(n_rows: int) -> int:
+    return next((k for most, k in FOLDS if n_rows <= most), FEWEST_FOLDS)
+
+
+def _fit(x: Array, y: NDArray[np.bool_], weight: Array, out: NDArray[np.bool_]) -> Trees:
+    """Trees for the rows that are not ``out``, which say when to stop."""
+    from sklearn.ensemble import HistGradientBoostingClassifier  # takes a while to import
+
+    learn, stop = np.flatnonzero(~out), np.flatnonzero(out)[:N_VALIDATED]
+    booster = HistGradientBoostingClassifier(
+        learning_rate=LEARNING_RATE,
+        max_iter=MOST_TREES,
+        max_leaf_nodes=int(np.clip(len(learn) // ROWS_PER_LEAF, *LEAVES)),
+        early_stopping=True,
+        n_iter_no_change=PATIENCE,
+        random_state=0,
+    )
+    told = {"X_val": x[stop], "y_val": y[stop], "sample_weight_val": weight[stop]}
+    return Trees.of(booster.fit(x[learn], y[learn], weight[learn], **told))
