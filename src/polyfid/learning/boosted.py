@@ -8,10 +8,14 @@ the log-odds of its label, from those of its own fold, any other row the average
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 
+import joblib
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from polyfid.arrays import Array, Indices, hash_rows
 from polyfid.learning.plan import Target
@@ -79,17 +83,16 @@ def boost(
             chosen.append(t)
     if not chosen:
         return None
-    sizes = [_n_folds(int((rows.level == t).sum())) for t in chosen]
-    margins, done = [], 0
-    for t, n_folds in zip(chosen, sizes, strict=True):
-        own = rows.take(np.flatnonzero(rows.level == t))
-        fold, folds = (hash_rows(own.x) % np.uint64(n_folds)).astype(np.intp), []
-        for k in range(n_folds):
-            watch(done, sum(sizes))
-            folds.append(_fit(own.x, own.y == target.positive, own.weight, fold == k))
-            done += 1
-        margins.append(Margin(t, tuple(folds)))
-    watch(done, done)
+    folds = [(t, k) for t in chosen for k in range(_n_folds(int((rows.level == t).sum())))]
+    watch(0, len(folds))
+    trees: dict[int, list[Trees]] = {t: [] for t in chosen}
+    # One core per fold is faster than all cores for each, and does not wait for busy ones.
+    with ThreadPoolExecutor(joblib.cpu_count()) as pool:
+        of_fold = partial(_fit_fold, rows, target.positive)
+        for done, ((t, _), fitted) in enumerate(zip(folds, pool.map(of_fold, folds), strict=True)):
+            trees[t].append(fitted)
+            watch(done + 1, len(folds))
+    margins = (Margin(t, tuple(own)) for t, own in trees.items())
     return Boosting.of(BoostedMean(tuple(margins)), rows)
 
 
@@ -97,11 +100,14 @@ def _n_folds(n_rows: int) -> int:
     return next((k for most, k in FOLDS if n_rows <= most), FEWEST_FOLDS)
 
 
-def _fit(x: Array, y: NDArray[np.bool_], weight: Array, out: NDArray[np.bool_]) -> Trees:
-    """Trees for the rows that are not ``out``, which say when to stop."""
+def _fit_fold(rows: Rows, positive: int, fold: tuple[int, int]) -> Trees:
+    """Trees for the rows of a level that are not in a fold, which says when to stop."""
     from sklearn.ensemble import HistGradientBoostingClassifier  # takes a while to import
 
-    learn, stop = np.flatnonzero(~out), np.flatnonzero(out)[:N_VALIDATED]
+    level, k = fold
+    own = rows.take(np.flatnonzero(rows.level == level))
+    out = hash_rows(own.x) % np.uint64(_n_folds(len(own))) == k
+    y, learn, stop = own.y == positive, np.flatnonzero(~out), np.flatnonzero(out)[:N_VALIDATED]
     booster = HistGradientBoostingClassifier(
         learning_rate=LEARNING_RATE,
         max_iter=MOST_TREES,
@@ -110,5 +116,6 @@ def _fit(x: Array, y: NDArray[np.bool_], weight: Array, out: NDArray[np.bool_]) 
         n_iter_no_change=PATIENCE,
         random_state=0,
     )
-    told = {"X_val": x[stop], "y_val": y[stop], "sample_weight_val": weight[stop]}
-    return Trees.of(booster.fit(x[learn], y[learn], weight[learn], **told))
+    told = {"X_val": own.x[stop], "y_val": y[stop], "sample_weight_val": own.weight[stop]}
+    with threadpool_limits(1, user_api="openmp"):
+        return Trees.of(booster.fit(own.x[learn], y[learn], own.weight[learn], **told))

@@ -1,0 +1,278 @@
+"""A boosted mean: trees as arrays, margins out of fold, and fits that go on from them."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.special import expit
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.metrics import log_loss, roc_auc_score
+from tolerances import IDENTITY
+
+from polyfid import MultiFidelityClassifier, load
+from polyfid.arrays import hash_rows
+from polyfid.datasets import make_rough
+from polyfid.kernels import RBF
+from polyfid.learning.boosted import Boosting, boost
+from polyfid.learning.plan import Target
+from polyfid.learning.search import leave_one_out
+from polyfid.model.trees import BLOCK, BoostedMean, Margin, Trees
+from polyfid.rows import Rows
+
+CLASSES = Target(1, 2, 2, None)
+
+
+@pytest.fixture(scope="module")
+def made():
+    return make_rough(2600, 300, 2, n_test=2000, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def rows(made):
+    return Rows.of(made.data, made.fidelity, made.target)
+
+
+@pytest.fixture(scope="module")
+def boosting(rows):
+    return boost(rows, (0,), CLASSES)
+
+
+@pytest.fixture(scope="module")
+def model(made):
+    model = MultiFidelityClassifier(random_state=0, max_iter=15)
+    return model.fit(made.data, made.target, fidelity=made.fidelity)
+
+
+def test_trees_are_those_of_scikit_learn_to_the_bit():
+    rng = np.random.RandomState(0)
+    x = rng.standard_normal((2 * BLOCK + 7, 3)).round(1)
+    booster = HistGradientBoostingClassifier(max_iter=30, max_leaf_nodes=9)
+    booster.fit(x[:600], x[:600, 0] * x[:600, 1] > 0.1)
+    trees = Trees.of(booster)
+    trees.check(3)
+    np.testing.assert_array_equal(trees(x), booster.decision_function(x))
+    np.testing.assert_array_equal(trees(x[5:8]), booster.decision_function(x)[5:8])
+
+
+def broken(trees, **changes):
+    columns = {}
+    for name, (place, value) in changes.items():
+        columns[name] = getattr(trees, name).copy()
+        columns[name][place] = value
+    return replace(trees, **columns)
+
+
+def test_arrays_that_are_no_trees_are_refused(boosting):
+    trees = boosting.mean.margins[0].folds[0]
+    inner = int(np.flatnonzero(trees.feature >= 0)[3])
+    wrong = [
+        broken(trees, left=(inner, 0)),  # a cycle
+        broken(trees, right=(inner, 10**6)),
+        broken(trees, left=(inner, -1)),
+        broken(trees, feature=(inner, 2)),
+        broken(trees, threshold=(inner, np.nan)),
+        broken(trees, value=(0, np.inf)),
+        broken(trees, sizes=(0, trees.sizes[0] + 1)),
+        broken(trees, sizes=(0, 0)),
+        replace(trees, value=trees.value[:-1]),
+        replace(trees, baseline=np.nan),
+    ]
+    for other in wrong:
+        with pytest.raises(ValueError, match="trees"):
+            other.check(2)
+    for margins in ((), (Margin(2, (trees,)),), (Margin(0, ()),), (Margin(0, (trees,)),) * 2):
+        with pytest.raises(ValueError, match="margin"):
+            BoostedMean(margins).check(2, 2)
+
+
+def test_rows_get_the_margin_of_trees_that_have_not_learnt_from_them(rows, boosting):
+    (margin,) = boosting.mean.margins
+    low = rows.x[rows.level == 0]
+    fold = (hash_rows(low) % np.uint64(len(margin.folds))).astype(int)
+    for k, trees in enumerate(margin.folds):
+        np.testing.assert_array_equal(boosting.margins(low)[fold == k, 0], trees(low[fold == k]))
+    high = rows.x[rows.level == 1]
+    average = np.mean([trees(high) for trees in margin.folds], axis=0)
+    np.testing.assert_allclose(boosting.margins(high)[:, 0], average, rtol=IDENTITY)
+    np.testing.assert_array_equal(boosting.mean(high), boosting.margins(high))
+    # A trusted row that repeats a cheap one was learnt from, by its cheap label.
+    np.testing.assert_array_equal(boosting.margins(low[:5]), boosting.margins(low)[:5])
+
+
+def test_margins_of_tossed_labels_say_nothing_of_them():
+    rng = np.random.RandomState(0)
+    tossed = Rows.of(rng.standard_normal((4000, 2)), np.zeros(4000, int), rng.randint(2, size=4000))
+    margin = boost(tossed, (0,), CLASSES).margins(tossed.x)[:, 0]
+    assert abs(roc_auc_score(tossed.y, margin) - 0.5) < 0.04
+    assert np.abs(margin).mean() < 0.3
+
+
+def test_the_same_trees_again_give_the_same_margins(rows, boosting):
+    again = Boosting.of(boosting.mean, rows)
+    np.testing.assert_array_equal(again.extend(rows).margin, boosting.margins(rows.x))
+
+
+def test_trees_do_not_depend_on_the_threads(rows, boosting, monkeypatch):
+    monkeypatch.setattr("polyfid.learning.boosted.joblib.cpu_count", lambda: 3)
+    np.testing.assert_array_equal(boost(rows, (0,), CLASSES).mean(rows.x), boosting.mean(rows.x))
+
+
+def test_levels_without_enough_rows_of_both_classes_get_no_trees(rows):
+    one_class = replace(rows, y=np.zeros_like(rows.y))
+    assert boost(one_class, (0,), CLASSES) is None
+    assert boost(rows, (), CLASSES) is None
+
+
+def test_a_fit_of_many_rows_has_a_boosted_mean(made, model):
+    (mixture,), report = model._mixtures, str(model.report_)
+    assert mixture.mean.levels == (0,)
+    assert mixture.best.boosted
+    assert model.structures_[0].name.startswith("boosted trees")
+    assert "boosted trees carry the bulk of 0" in report
+    assert "linear on the trees of 0" in report
+    assert model.rho_[0] > 0.5
+    plain = MultiFidelityClassifier(random_state=0, mean=None, max_iter=15)
+    plain.fit(made.data, made.target, fidelity=made.fidelity)
+    assert plain._mixtures[0].mean is None
+    q = made.test_probability
+    losses = [expected_loss(m.predict_proba(made.test_data)[:, 1], q) for m in (model, plain)]
+    assert losses[0] < losses[1] + 0.005
+    assert losses[0] < expected_loss(q, q) + 0.1
+
+
+def expected_loss(p, q):
+    return -float(np.mean(q * np.log(p) + (1.0 - q) * np.log1p(-p)))
+
+
+def test_a_boosted_model_is_kept_in_a_file(made, model, tmp_path):
+    model.save(tmp_path / "model.polyfid")
+    again = load(tmp_path / "model.polyfid")
+    for method in ("predict_proba", "latent_mean_and_variance", "predict_log_proba"):
+        ours, theirs = (getattr(m, method)(made.test_data) for m in (model, again))
+        np.testing.assert_array_equal(ours, theirs)
+    mean, covariance = model.latent_mean_and_covariance(made.test_data[:5])
+    np.testing.assert_allclose(mean, model.latent_mean_and_variance(made.test_data[:5])[0])
+    assert covariance.shape == (5, 5)
+    assert model.sample_latent(made.test_data[:4], 3, random_state=0).shape == (4, 3)
+
+
+def test_a_given_kernel_leaves_trees_out(made):
+    model = MultiFidelityClassifier(1.0 * RBF(), n_inducing=10, max_iter=1, n_tuning=200)
+    with pytest.warns(UserWarning, match="stopped early"):
+        model.fit(made.data, made.target, fidelity=made.fidelity)
+    assert model._mixtures[0].mean is None
+    with pytest.raises(ValueError, match='kernel="auto"'):
+        model.set_params(mean="boosted").fit(made.data, made.target, fidelity=made.fidelity)
+    with pytest.raises(ValueError, match="mean must be one of"):
+        model.set_params(mean="trees").fit(made.data, made.target, fidelity=made.fidelity)
+
+
+def test_small_fits_are_boosted_where_labels_expect_it():
+    """Steps at the corners of a chessboard are for trees; a line is for a Gaussian process."""
+    rng = np.random.RandomState(0)
+    X = rng.uniform(0, 6, (1500, 2))
+    fidelity = (np.arange(1500) >= 1400).astype(int)
+    for board in (True, False):
+        f = np.where(X.astype(int).sum(axis=1) % 2, 3.0, -3.0) if board else X[:, 0] - 3.0
+        y = rng.uniform(size=1500) < expit(f)
+        model = MultiFidelityClassifier(random_state=0, max_iter=10, inference="laplace")
+        model.fit(X, y, fidelity=fidelity)
+        weight = sum(s.weight for s in model.structures_ if "boosted" in s.name)
+        assert sum(s.weight for s in model.structures_) == pytest.approx(1.0)
+        assert weight < 0.6 or board
+        assert log_loss(y, model.predict_proba(X)) < 0.5
+
+
+def test_labels_are_expected_from_all_others():
+    """By its site a label is taken out of the posterior; a fit without the row agrees."""
+    rng = np.random.RandomState(1)
+    X = rng.standard_normal((40, 1))
+    y = rng.uniform(size=40) < expit(2.0 * X[:, 0])
+    given = {"inference": "ep", "optimizer": None, "standardize": False}
+    fit = MultiFidelityClassifier(4.0 * RBF(), **given).fit(X, y)._fits[0]
+    log_p = 0.0
+    for i in range(len(X)):
+        others = np.arange(len(X)) != i
+        model = MultiFidelityClassifier(4.0 * RBF(), **given).fit(X[others], y[others])
+        log_p += model.predict_log_proba(X[i : i + 1])[0, int(y[i])]
+    assert leave_one_out(fit) == pytest.approx(log_p, abs=0.02)
+
+
+@pytest.mark.parametrize("changes", [{"label_noise": "fidelity"}, {"coupling": "coregional"}])
+def test_trees_go_with_noise_and_other_couplings(made, changes):
+    model = MultiFidelityClassifier(
+        mean="boosted", random_state=0, max_iter=3, n_tuning=300, n_inducing=20, **changes
+    )
+    with pytest.warns(UserWarning, match="stopped early"):
+        model.fit(made.data, made.target, fidelity=made.fidelity)
+    assert model._mixtures[0].best.boosted
+    assert roc_auc_score(made.test_target, model.predict_proba(made.test_data)[:, 1]) > 0.6
+
+
+def test_three_classes_with_weights_have_trees_each(made):
+    code = made.target + (made.data[:, 0] > 1.0)
+    weight = np.random.RandomState(0).randint(1, 3, len(code))
+    model = MultiFidelityClassifier(
+        random_state=0, max_iter=3, n_tuning=300, n_inducing=20, mean="boosted"
+    )
+    with pytest.warns(UserWarning, match="stopped early"):
+        model.fit(made.data, code, fidelity=made.fidelity, sample_weight=weight)
+    assert [m.mean.levels for m in model._mixtures] == [(0,)] * 3
+    p = model.predict_proba(made.test_data)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+
+
+def test_blocks_give_what_rows_in_memory_give(made):
+    """Where the sample holds all rows trees are alike but for the order of the rows."""
+    given = {"random_state": 0, "max_iter": 5, "n_inducing": 30, "n_tuning": 400}
+    blocks = [
+        (made.data[i : i + 500], made.target[i : i + 500], made.fidelity[i : i + 500])
+        for i in range(0, len(made.data), 500)
+    ]
+    with pytest.warns(UserWarning, match="stopped early"):
+        model = MultiFidelityClassifier(**given).fit_blocks(blocks)
+    assert model._mixtures[0].best.boosted
+    p = model.predict_proba(made.test_data)[:, 1]
+    assert expected_loss(p, made.test_probability) < 0.55
+
+
+def test_calibration_is_checked_on_held_out_rows():
+    made = make_rough(1500, 1400, 1, n_test=2000, random_state=0)
+    model = MultiFidelityClassifier(random_state=0, max_iter=10, n_inducing=30)
+    model.fit(made.data, made.target, fidelity=made.fidelity)
+    checked = model._mixtures[0].calibration
+    assert checked.n_rows == 280
+    assert f"probabilities are off by {checked.error:.3f}" in str(model.report_)
+    p = model.predict_proba(made.test_data)[:, 1]
+    assert checked.log_loss == pytest.approx(log_loss(made.test_target, p), abs=0.08)
+
+
+def test_an_interrupted_fit_goes_on_from_its_trees(made, monkeypatch):
+    model = MultiFidelityClassifier(
+        random_state=0, max_iter=8, n_inducing=30, n_tuning=400, warm_start=True
+    )
+
+    def stop(step):
+        if step.stage == "tuning" and step.done == 3:
+            raise KeyboardInterrupt
+
+    fit = lambda **given: model.fit(made.data, made.target, fidelity=made.fidelity, **given)  # noqa: E731
+    with pytest.raises(KeyboardInterrupt):
+        fit(callback=stop)
+    monkeypatch.setattr("polyfid.learning.fit.boost", None)  # it is not called again
+    fit()
+    assert model._mixtures[0].best.boosted
+
+
+def test_hashes_find_repeats_in_any_order(monkeypatch):
+    rng = np.random.RandomState(0)
+    x = rng.randint(3, size=(400, 3)) * np.array([1.0, -0.0, 2.5])
+    given = x, rng.randint(2, size=400), rng.randint(2, size=400), rng.randint(1, 4, 400)
+    by_columns = Rows.of(*given).merged()
+    monkeypatch.setattr("polyfid.rows.rows.N_HASHED", 0)
+    order = rng.permutation(400)
+    by_hashes, again = Rows.of(*given).merged(), Rows.of(*(a[order] for a in given)).merged()
+    assert len(by_hashes) == len(by_columns)
+    for name in ("x", "level", "y", "weight"):
+        np.testing.assert_array_equal(getattr(by_hashes, name), getattr(again, name))
+    assert by_hashes.weight.sum() == by_columns.weight.sum()
