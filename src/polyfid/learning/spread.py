@@ -6,13 +6,14 @@ by what a prediction at the mode gives anyway, its mean m and its variance v,
 
     E f = c m,  var f = a v + b m^2,
 
-with factors per level, found by least squares at training rows. So predictions cost what they did.
-The posterior with these moments is that of functions whose scale is not known,
+with factors per level, found by least squares at training rows. So predictions cost what they did,
+and joint samples exist: the functions are known up to their scale, the more widely the larger b.
+Intervals at a point have the tails of functions whose scale is not known,
 
     f = s m + sqrt(t) (f_mode - m),  E s = c,  var s = b,  E t = a,
 
 s and t lognormal and both driven by one standard normal number, since larger functions are also
-less certain. It has joint samples, and tails that are heavier than those of a normal distribution.
+less certain. They are heavier than those of the samples, which are normal.
 Probabilities stay those at the mode: a larger scale comes with a wider posterior, and the two
 nearly cancel in them.
 """
@@ -94,9 +95,11 @@ class Spread:
 
     def sample(self, mean: Array, samples: Array, level: Indices, noise: Array) -> Array:
         """Joint samples (n, n_samples) from those at the mode and from standard normal numbers."""
-        scale, width = (factor[level] for factor in self.factors(noise))
-        centre = mean[:, None]
-        return np.asarray(scale * centre + np.sqrt(width) * (samples - centre))
+        inner, outer = np.sqrt(self.variance[level]), np.sqrt(self.scale[level]) * mean
+        centre = (self.mean[level] * mean)[:, None]
+        return np.asarray(
+            centre + inner[:, None] * (samples - mean[:, None]) + np.outer(outer, noise)
+        )
 
     def check(self, n_levels: int) -> None:
         """Raise ValueError where factors are not such as `find_spread` gives."""
