@@ -2,8 +2,9 @@
 
 Problems are drawn from the model itself: Gaussian processes tied by co-kriging, labels through a
 sigmoid. Their hyper-parameters are typical under the weak prior, or else those of `make_cokriging`,
-whose functions are rougher and whose rho is often larger than the prior expects. Intervals are mean
-plus or minus a multiple of the standard deviation.
+whose functions are rougher and whose rho is often larger than the prior expects. Intervals are
+those of `latent_interval`, and for comparison the mean plus or minus multiples of the standard
+deviation.
 """
 
 from __future__ import annotations
@@ -44,9 +45,13 @@ KINDS = {"all": slice(None), "rough": slice(0, None, 2), "typical": slice(1, Non
 
 
 class Measured(NamedTuple):
-    """Of one problem: coverage (2 levels, 4 intervals), probabilities, labels, log-loss."""
+    """Of one problem: coverage (2 levels, 4 intervals), probabilities, labels, log-loss.
+
+    ``by_moments`` is coverage of mean plus or minus multiples of the standard deviation.
+    """
 
     coverage: Array
+    by_moments: Array
     probability: Array
     y: NDArray[Any]
     log_loss: float
@@ -69,15 +74,20 @@ def run(context: Context) -> list[Figure]:
         plain.append(measure(model, made))
         seconds.append([*times, predict_seconds(model, made.test_data)])
     rows, figures = [], []
-    for name, measured in {"widened": widened, "plain": plain}.items():
-        coverage = np.array([m.coverage for m in measured])
+    posteriors = {
+        "latent_interval": [m.coverage for m in widened],
+        "mean ± z sd": [m.by_moments for m in widened],
+        "hyper-parameters known": [m.coverage for m in plain],
+    }
+    for name, measured in posteriors.items():
+        coverage = np.array(measured)
         for kind, own in KINDS.items():
             for level, label in ((1, "trusted"), (0, "cheap")):
                 some = coverage[own, level]
                 mean, error = some.mean(axis=0), some.std(axis=0) / np.sqrt(len(some))
                 cells = [f"{c:.3f} ± {e:.3f}" for c, e in zip(mean, error, strict=True)]
                 rows.append([name, kind, label, *cells])
-        if name == "widened":
+        if name == "latent_interval":
             figures = [
                 at_most(f"coverage: trusted level, off at {q:.0%}", abs(c - q), GOAL)
                 for q, c in zip(NOMINAL, coverage[:, 1].mean(axis=0), strict=True)
@@ -135,15 +145,19 @@ def _draw(x: Array, rng: np.random.RandomState) -> Array:
 
 def measure(model: MultiFidelityClassifier, made: Any) -> Measured:
     """Coverage at both levels, and probabilities at the trusted one."""
-    coverage = np.empty((2, len(NOMINAL)))
+    coverage, by_moments = np.empty((2, 2, len(NOMINAL)))
     for level in (0, 1):
+        f = made.test_latent[:, level]
+        for i, q in enumerate(NOMINAL):
+            low, high = model.latent_interval(made.test_data, q, fidelity=level)
+            coverage[level, i] = ((low <= f) & (f <= high)).mean()
         mean, variance = model.latent_mean_and_variance(made.test_data, fidelity=level)
-        error = np.abs(made.test_latent[:, level] - mean) / np.sqrt(variance)
-        coverage[level] = [(error <= ndtri(0.5 + q / 2)).mean() for q in NOMINAL]
+        error = np.abs(f - mean) / np.sqrt(variance)
+        by_moments[level] = [(error <= ndtri(0.5 + q / 2)).mean() for q in NOMINAL]
     p = model.predict_log_proba(made.test_data)
     q = expit(made.test_latent[:, 1])  # log-loss expected over labels has less noise
     loss = -float(np.mean(q * p[:, 1] + (1.0 - q) * p[:, 0]))
-    return Measured(coverage, np.exp(p[:, 1]), made.test_target, loss)
+    return Measured(coverage, by_moments, np.exp(p[:, 1]), made.test_target, loss)
 
 
 def without_spread(model: MultiFidelityClassifier) -> None:

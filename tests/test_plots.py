@@ -161,8 +161,7 @@ def test_feasibility_is_the_probability_of_the_model_at_the_grid(n_features, n_c
     assert (display.low <= display.probability).all()
     assert (display.probability <= display.high).all()
     if n_classes == 2:
-        (mean,), (variance,) = model.latent_mean_and_variance(point)
-        ends = [1 / (1 + np.exp(-(mean + z * np.sqrt(variance)))) for z in (-1.96, 1.96)]
+        ends = [1 / (1 + np.exp(-end.item())) for end in model.latent_interval(point)]
         assert [display.low[node], display.high[node]] == pytest.approx(ends)
     lower = feasibility(model, X, level="crowd", target=1, grid_resolution=None)
     expected = model.predict_proba(point, fidelity="crowd")[0, 1]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_softmax, logsumexp
+from scipy.special import log_softmax, logsumexp, ndtr, ndtri
 
 from polyfid.arrays import Array, Indices
 from polyfid.inference import SCHEMES, Report
@@ -26,6 +26,11 @@ from polyfid.rows.source import LabelledPoints
 
 #: Below this product of probabilities their logarithms alone are accurate.
 _NO_VARIANCE = 1e-290
+#: Nodes, standard normal, that stand for what is not known of the functions' scale.
+_NODES, _NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(9)
+_NODE_WEIGHTS /= _NODE_WEIGHTS.sum()
+#: Halvings by which a quantile is found, and elements of the largest temporary array.
+_HALVINGS, _BATCH_ELEMENTS = 40, 1 << 20
 
 
 @dataclass(frozen=True)
@@ -210,6 +215,25 @@ class Mixture:
         """Mean and variance of the mixture of latent posteriors, (n,) each."""
         return self._mixed(*self._moments(x, level), level)
 
+    def interval(self, x: Array, level: Indices, coverage: float) -> tuple[Array, Array]:
+        """The central interval of the mixture of latent posteriors, (n,) each."""
+        means, variances = self._moments(x, level)
+        weights, p = self.weights, 0.5 * (1.0 - coverage)
+        if self.spread is not None:
+            weights = np.outer(_NODE_WEIGHTS, weights).ravel()
+        ends = np.empty((2, len(level)))
+        size = max(1, _BATCH_ELEMENTS // len(weights))
+        for start in range(0, len(level), size):
+            rows = slice(start, start + size)
+            m, v = means[:, rows], variances[:, rows]
+            if self.spread is not None:
+                s, t = (f[level[rows]].T[:, None] for f in self.spread.factors(_NODES))
+                m, v = ((f * at).reshape(len(weights), -1) for f, at in ((s, m), (t, v)))
+            sd = np.sqrt(np.maximum(v, np.finfo(float).tiny))
+            # The upper end is the lower one of -f, so that small tails keep their digits.
+            ends[:, rows] = _quantile(p, weights, m, sd), -_quantile(p, weights, -m, sd)
+        return ends[0], ends[1]
+
     def mean_and_covariance(self, x: Array, level: Indices) -> tuple[Array, Array]:
         """Mean (n,) and joint covariance (n, n) of the mixture of latent posteriors."""
         each = [
@@ -277,6 +301,17 @@ class Mixture:
             )
             for m in self.members
         ]
+
+
+def _quantile(p: float, weights: Array, means: Array, sd: Array) -> Array:
+    """Quantiles (n,) of mixtures of normal distributions, (n_parts, n), by bisection."""
+    each = means + ndtri(p) * sd
+    low, high = each.min(axis=0), each.max(axis=0)
+    for _ in range(_HALVINGS):
+        middle = 0.5 * low + 0.5 * high
+        below = weights @ ndtr((middle - means) / sd) < p
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return np.asarray(0.5 * low + 0.5 * high)
 
 
 def coupled(log_down: Array, log_up: Array, unsure: Array) -> Array:

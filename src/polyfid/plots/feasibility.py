@@ -30,9 +30,9 @@ class FeasibilityDisplay(style.Display):
     """Probability of a class over one or two features, with the band where it is uncertain.
 
     The boundary is where the probability is one half. It is uncertain where one half lies between
-    ``low`` and ``high``, the probabilities at the latent mean minus and plus 1.96 posterior
-    standard deviations (with more than two classes the class shown varies and the others are
-    fixed). Where other features are averaged over, so are the three probabilities.
+    ``low`` and ``high``, the probabilities at the ends of the 95 % interval of the latent function
+    (with more than two classes the class shown varies and the others are fixed). Where other
+    features are averaged over, so are the three probabilities.
 
     ``values`` has the grid along each feature; ``probability``, ``low`` and ``high`` are arrays
     over it, (n_0,) or (n_1, n_0), the last two None for models without a latent function.
@@ -185,17 +185,17 @@ def _probability_and_band(model: Any, X: Any, k: int, level: Any) -> Array:
     """Probability of class k, (m, 1), and with a latent function the ends of its band, (m, 3)."""
     at_level = {} if level is None else {"fidelity": level}
     p = model.predict_proba(X, **at_level)[:, k]
-    if not hasattr(model, "latent_mean_and_variance"):
+    if not hasattr(model, "latent_interval"):
         return np.asarray(p[:, None])
-    mean, variance = model.latent_mean_and_variance(X, **at_level)
-    binary = mean.ndim == 1
+    low, high = model.latent_interval(X, **at_level)
+    binary = low.ndim == 1
     if binary:
-        mean = -mean if k == 0 else mean
+        low, high = (-high, -low) if k == 0 else (low, high)
     else:
-        mean, variance = mean[:, k], variance[:, k]
-    reach = style.Z * np.sqrt(variance)
-    ends = [expit(mean - reach), expit(mean + reach)]
+        low, high = low[:, k], high[:, k]
+    ends = [expit(low), expit(high)]
     if not binary:
+        mean, variance = (at[:, k] for at in model.latent_mean_and_variance(X, **at_level))
         # As if probabilities were divided by their sum, to which the others add this.
         tiny = np.finfo(float).tiny
         rest = expected_sigmoid(mean, variance) * (1.0 - p) / np.maximum(p, tiny)
