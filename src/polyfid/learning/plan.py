@@ -27,9 +27,10 @@ N_TUNING_EXACT, N_TUNING_LEARNT, N_TUNING_SPARSE = 3000, 1000, 20_000
 #: Inducing points of the first process; corrections get one per so many rows, at least so many.
 N_INDUCING, ROWS_PER_CORRECTION_POINT, FEWEST_CORRECTION_POINTS = 500, 10, 50
 
-#: Levels of at least so many rows may get a boosted mean. A function that trees carry the bulk of
-#: needs fewer inducing points, and its Gaussian process sees at most so many rows.
-N_BOOSTED, N_INDUCING_BOOSTED, N_ROWS_BOOSTED = 1000, 100, 20_000
+#: Levels of at least so many rows may get a boosted mean, and Gaussian processes then see at most
+#: so many rows in all. The fewer of a level's rows they see, the fewer inducing points its function
+#: needs, down to so many.
+N_BOOSTED, N_ROWS_BOOSTED, FEWEST_BOOSTED_POINTS = 1000, 20_000, 100
 #: Rows that trees learn from at most, if not all rows are in memory, and their memory in bytes.
 N_ROWS_TREES, TREES_BYTES = 1_000_000, 256e6
 
@@ -288,8 +289,9 @@ def _sizes(
         few = np.clip(rows // ROWS_PER_CORRECTION_POINT, FEWEST_CORRECTION_POINTS, N_INDUCING)
         wanted = np.where(support[0], N_INDUCING, few)
         large = options.large_levels(counts.astype(int).tolist())
-        if options.coupling == "autoregressive":
-            wanted[[t for t in large if t < options.n_levels - 1]] = N_INDUCING_BOOSTED
+        for t in large if options.coupling == "autoregressive" else ():
+            few = int(N_INDUCING * N_ROWS_BOOSTED / counts[t])
+            wanted[t] = min(wanted[t], max(few, FEWEST_BOOSTED_POINTS))
     else:
         wanted = np.broadcast_to(given, rows.shape)
     return tuple(np.minimum(wanted, rows).tolist())
