@@ -20,7 +20,7 @@ from polyfid.estimator.constraints import read_numbers, read_whole
 from polyfid.estimator.inputs import FidelityColumn, FitInfo, as_table, read_features, read_levels
 from polyfid.estimator.levels import encode_levels
 from polyfid.estimator.summary import FitReport, FittedModel, LearntStructure, rho_of
-from polyfid.inference.linalg import NotPositiveDefinite
+from polyfid.inference.linalg import NotPositiveDefinite, suitable_threads
 from polyfid.learning.fit import fit_exact, fit_sparse
 from polyfid.learning.mixture import BinaryFit, Mixture, Prediction, coupled
 from polyfid.learning.plan import N_TUNING_SPARSE, Options, Plan, make_plan
@@ -214,7 +214,9 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
     ) -> tuple[list[Any], Indices]:
         """What a method of `Mixture` answers for each class, and where each row went."""
         x, level, back = self._new_rows(X, fidelity)
-        with posterior_needed():
+        size = max(m.fit.posterior.size for mixture in self._mixtures for m in mixture.members)
+        # As in the fit, so that limits of other threads do not change the numbers.
+        with posterior_needed(), suitable_threads(size):
             return [method(mixture, x, level, *given) for mixture in self._mixtures], back
 
     def predict(self, X: Any, fidelity: Any = None) -> NDArray[Any]:

@@ -137,24 +137,29 @@ def fit_sparse(
     _check_tuning(source.sample, options)
     options = options.suited_to(source.sample)
     mixtures = list(before)
-    for turn, positive in enumerate(options.targets):
-        seed = np.random.RandomState(rng.randint(2**31 - 1))
-        target = Target.of(options, source.sample, positive)
-        report = _Reporter(callback, mixtures, turn, len(options.targets))
-        earlier = before[turn] if turn < len(before) else None
-        belief, state = None, MOVING
-        if earlier is None or (sparse := earlier.best.fit.sparse) is None:
-            model = _start(options, source, target, seed)
+    assert isinstance(options.n_inducing, tuple)
+    # Once for all of a fit, as in `_fit_class`.
+    with suitable_threads(sum(options.n_inducing)):
+        for turn, positive in enumerate(options.targets):
+            seed = np.random.RandomState(rng.randint(2**31 - 1))
+            target = Target.of(options, source.sample, positive)
+            report = _Reporter(callback, mixtures, turn, len(options.targets))
+            earlier = before[turn] if turn < len(before) else None
+            belief, state = None, MOVING
+            if earlier is None or (sparse := earlier.best.fit.sparse) is None:
+                model = _start(options, source, target, seed)
+                if options.optimise:
+                    report.keep(
+                        model.mixture(SparseBelief.prior(model.inducing.total), None, state)
+                    )
+                    report.tuning(np.nan)
+            else:
+                model, state = _go_on(earlier, source, target), earlier.best.fit.inference.outcome
+                if state not in (MOVING, TUNING):
+                    belief = sparse.belief
             if options.optimise:
-                report.keep(model.mixture(SparseBelief.prior(model.inducing.total), None, state))
-                report.tuning(np.nan)
-        else:
-            model, state = _go_on(earlier, source, target), earlier.best.fit.inference.outcome
-            if state not in (MOVING, TUNING):
-                belief = sparse.belief
-        if options.optimise:
-            model = _tune(model, options, report, may_move=state == MOVING)
-        report.keep(_fit_all_rows(model, belief, source.view(model.features, target), report))
+                model = _tune(model, options, report, may_move=state == MOVING)
+            report.keep(_fit_all_rows(model, belief, source.view(model.features, target), report))
     return mixtures
 
 

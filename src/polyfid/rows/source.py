@@ -160,6 +160,17 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+def _forget_who_set_limits() -> None:
+    """Let any thread of Python set limits next.
+
+    From threadpoolctl 3.8 on, limits of OpenBLAS are the right of the thread that first set some,
+    and other threads are ignored without a word: also the last one out.
+    """
+    for library in _controller().lib_controllers:
+        if forget := getattr(library, "clear_controlling_thread", None):
+            forget(force=True)
+
+
 class _OneBlasThread:
     """Limits BLAS while any thread of the process is inside; the last one out lifts the limit.
 
@@ -174,6 +185,7 @@ class _OneBlasThread:
     def __enter__(self) -> None:
         with self._lock:
             if self._inside == 0:
+                _forget_who_set_limits()
                 self._limit = _controller().limit(limits=1, user_api="blas")
             self._inside += 1
 
@@ -181,7 +193,9 @@ class _OneBlasThread:
         with self._lock:
             self._inside -= 1
             if self._inside == 0:
+                _forget_who_set_limits()
                 self._limit.restore_original_limits()
+                _forget_who_set_limits()
 
 
 _one_blas_thread = _OneBlasThread()
