@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from unittest.mock import Mock
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -110,6 +111,14 @@ def test_order_repeats_and_threads_do_not_matter(data):
     assert_same(fit(order, n_jobs=2), fit(order, n_jobs=1), data)
 
 
+def test_a_warm_start_goes_on_from_the_same_columns_only(data):
+    frame = pd.DataFrame(data.data, columns=["a", "b"])
+    model = sparse(warm_start=True, optimizer=None)
+    model.fit(frame, data.target, fidelity=data.fidelity)
+    with pytest.warns(UserWarning, match="began anew"):
+        model.fit(frame[["b", "a"]], data.target, fidelity=data.fidelity)
+
+
 @pytest.mark.parametrize("n_inducing", [None, (60, 30)])
 def test_threads_of_blas_change_no_bit(data, n_inducing):
     X = np.random.RandomState(0).uniform(size=(6000, data.data.shape[1]))
@@ -144,10 +153,20 @@ def test_blas_has_one_thread_wherever_it_is_limited_and_the_last_one_out_lifts_t
         assert in_thread(limited) == {1}
         assert blas_threads() == {2}
         with ThreadPoolExecutor(1) as pool:
+            other = one_blas_thread()
             with one_blas_thread():
-                pool.submit(one_blas_thread().__enter__).result()
+                pool.submit(other.__enter__).result()
             assert blas_threads() == {1}
-            pool.submit(one_blas_thread().__exit__).result()
+            pool.submit(other.__exit__, None, None, None).result()
+        assert blas_threads() == {2}
+
+
+def test_an_interrupt_just_before_the_end_of_a_limit_does_not_make_it_permanent():
+    with threadpool_limits(2, "blas"):
+        cut = one_blas_thread()
+        cut.__enter__()
+        assert blas_threads() == {1}
+        del cut
         assert blas_threads() == {2}
 
 

@@ -115,6 +115,7 @@ class FitRun:
             before.levels == info.levels
             and np.array_equal(before.classes, info.classes)
             and before.n_features == info.n_features
+            and _may_be_same(before.feature_names, info.feature_names)
             and self.earlier.options.is_like(self.options)
         ):
             return self.earlier.mixtures
@@ -377,6 +378,11 @@ def _attributes(model: FittedModel, report: FitReport) -> dict[str, Any]:
         "report_": report,
         "converged_": report.converged,
     }
+
+
+def _may_be_same(names: Any, others: Any) -> bool:
+    """Whether columns of two fits may be the same ones: they are where they have no names."""
+    return names is None or others is None or np.array_equal(names, others)
 
 
 def _by_class(values: list[Any]) -> Any:
