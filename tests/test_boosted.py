@@ -259,7 +259,7 @@ def test_an_interrupted_fit_goes_on_from_its_trees(made, monkeypatch):
     fit = lambda **given: model.fit(made.data, made.target, fidelity=made.fidelity, **given)  # noqa: E731
     with pytest.raises(KeyboardInterrupt):
         fit(callback=stop)
-    monkeypatch.setattr("polyfid.learning.fit.boost", None)  # it is not called again
+    monkeypatch.setattr("polyfid.learning.sparse.boost", None)  # it is not called again
     fit()
     assert model._mixtures[0].best.boosted
 

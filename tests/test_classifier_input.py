@@ -62,6 +62,7 @@ def put(value, row=3, column=1):
         ({"X": np.full((20, 2), 10**400, dtype=object)}, r"X holds numbers that float64 cannot"),
         ({"y": np.ma.masked_array(Y, mask=Y)}, r"y is a masked array"),
         ({"y": ["a", 1] * 10}, r"y mixes text with values of type int; name all classes alike"),
+        ({"y": pd.array([None, *Y[1:]], dtype="Int64")}, r"^Input y contains NaN"),
         ({"fidelity": np.ma.masked_array(LEVEL, mask=Y)}, r"fidelity is a masked array"),
         ({"sample_weight": np.ma.masked_array(np.ones(20), mask=Y)}, r"sample_weight is a masked"),
         ({"y": Y[:5]}, r"y has 5 entries and X has 20 rows"),

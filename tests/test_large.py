@@ -1,20 +1,24 @@
 """Many rows behind the estimator: inducing points, rows in blocks, plans, warm starts."""
 
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from unittest.mock import Mock
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import polyfid
 from polyfid import ArrayBlocks, MultiFidelityClassifier, model_files
 from polyfid.datasets import make_cokriging
 from polyfid.estimator import fitted as estimator_fitted
 from polyfid.kernels import RBF, Categorical, Linear
-from polyfid.learning import fit as learning_fit
+from polyfid.learning import sparse as learning_fit
 from polyfid.learning.plan import EXACT_ROWS, Options, make_plan
+from polyfid.rows.source import one_blas_thread
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +109,65 @@ def test_order_repeats_and_threads_do_not_matter(data):
     twice, weighted = fit(np.tile(order, 2)), fit(order, sample_weight=np.full(len(X), 2.0))
     assert_same(twice, weighted, data, 1e-10)
     assert_same(fit(order, n_jobs=2), fit(order, n_jobs=1), data)
+
+
+def test_a_warm_start_goes_on_from_the_same_columns_only(data):
+    frame = pd.DataFrame(data.data, columns=["a", "b"])
+    model = sparse(warm_start=True, optimizer=None)
+    model.fit(frame, data.target, fidelity=data.fidelity)
+    with pytest.warns(UserWarning, match="began anew"):
+        model.fit(frame[["b", "a"]], data.target, fidelity=data.fidelity)
+
+
+@pytest.mark.parametrize("n_inducing", [None, (60, 30)])
+def test_threads_of_blas_change_no_bit(data, n_inducing):
+    X = np.random.RandomState(0).uniform(size=(6000, data.data.shape[1]))
+    rows = slice(7, None)  # sums of 473 terms come in unequal halves
+
+    def answers(n_threads):
+        with threadpool_limits(n_threads, "blas"):
+            model = sparse(n_inducing=n_inducing, max_iter=2, n_jobs=1)
+            model.fit(data.data[rows], data.target[rows], fidelity=data.fidelity[rows])
+            return model.predict_proba(X)
+
+    with pytest.warns(ConvergenceWarning):
+        one, two = answers(1), answers(2)
+    assert np.array_equal(one, two)
+
+
+def blas_threads():
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+
+def in_thread(function):
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(function).result()
+
+
+def test_blas_has_one_thread_wherever_it_is_limited_and_the_last_one_out_lifts_the_limit():
+    def limited():
+        with one_blas_thread():
+            return blas_threads()
+
+    with threadpool_limits(2, "blas"):
+        assert in_thread(limited) == {1}
+        assert blas_threads() == {2}
+        with ThreadPoolExecutor(1) as pool:
+            other = one_blas_thread()
+            with one_blas_thread():
+                pool.submit(other.__enter__).result()
+            assert blas_threads() == {1}
+            pool.submit(other.__exit__, None, None, None).result()
+        assert blas_threads() == {2}
+
+
+def test_an_interrupt_just_before_the_end_of_a_limit_does_not_make_it_permanent():
+    with threadpool_limits(2, "blas"):
+        cut = one_blas_thread()
+        cut.__enter__()
+        assert blas_threads() == {1}
+        del cut
+        assert blas_threads() == {2}
 
 
 @pytest.mark.parametrize("n_rows", [100, 480])
@@ -432,7 +495,7 @@ def test_rows_that_are_kept_stand_for_all(data, monkeypatch):
     # All rows were few enough to be kept.
     value = model.log_marginal_likelihood(model.theta_)
     assert value == pytest.approx(model.log_marginal_likelihood_value_, abs=1e-6)
-    monkeypatch.setattr("polyfid.learning.fit.N_KEPT", 100)
+    monkeypatch.setattr("polyfid.learning.sparse.N_KEPT", 100)
     fit = fitted(data, optimizer=None, n_tuning=200)._fits[0]
     assert len(fit.posterior.points) == 100
     weights = np.bincount(fit.posterior.points.level, fit.likelihood.weight)

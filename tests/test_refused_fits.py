@@ -40,7 +40,7 @@ def as_table(model, X, y, fidelity):
 
 MODELS = {
     "a kernel": (lambda: MultiFidelityClassifier(**GIVEN), in_one),
-    "structure": (lambda: MultiFidelityClassifier(max_iter=2, tol=1.0), in_one),
+    "structure": (lambda: MultiFidelityClassifier(max_iter=2, tol=0.9), in_one),
     "inducing": (lambda: MultiFidelityClassifier(**GIVEN, n_inducing=5), in_one),
     "blocks": (lambda: MultiFidelityClassifier(**GIVEN, n_inducing=5), in_blocks),
     "trusted only": (TrustedOnly, in_one),

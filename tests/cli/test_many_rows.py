@@ -113,7 +113,7 @@ def test_a_signal_leaves_the_checkpoint_and_nothing_else(
     state = library.load("c.polyfid")._fits[0].inference.outcome
     assert state in ("moving points", "tuning")  # the first checkpoint is that of the start
     again = Mock(side_effect=AssertionError("started again"))
-    monkeypatch.setattr("polyfid.learning.fit.tune", again)
+    monkeypatch.setattr("polyfid.learning.sparse.tune", again)
     polyfid(call)
     assert library.load("m.polyfid").classifier.converged_
     assert not (folder / "c.polyfid").exists()

@@ -20,11 +20,12 @@ from polyfid.estimator.constraints import read_numbers, read_whole
 from polyfid.estimator.inputs import FidelityColumn, FitInfo, as_table, read_features, read_levels
 from polyfid.estimator.levels import encode_levels
 from polyfid.estimator.summary import FitReport, FittedModel, LearntStructure, rho_of
-from polyfid.inference.linalg import NotPositiveDefinite
-from polyfid.learning.fit import fit_exact, fit_sparse
+from polyfid.inference.linalg import NotPositiveDefinite, suitable_threads
+from polyfid.learning.fit import fit_exact
 from polyfid.learning.mixture import BinaryFit, Mixture, Prediction, coupled
 from polyfid.learning.plan import Options, Plan, make_plan
 from polyfid.learning.progress import Callback, Progress
+from polyfid.learning.sparse import fit_sparse
 from polyfid.model.features import FARTHEST
 from polyfid.rows import Rows
 from polyfid.rows.source import InMemory, Source
@@ -113,6 +114,7 @@ class FitRun:
             before.levels == info.levels
             and np.array_equal(before.classes, info.classes)
             and before.n_features == info.n_features
+            and _may_be_same(before.feature_names, info.feature_names)
             and self.earlier.options.is_like(self.options)
         ):
             return self.earlier.mixtures
@@ -212,7 +214,9 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
     ) -> tuple[list[Any], Indices]:
         """What a method of `Mixture` answers for each class, and where each row went."""
         x, level, back = self._new_rows(X, fidelity)
-        with posterior_needed():
+        size = max(m.fit.posterior.size for mixture in self._mixtures for m in mixture.members)
+        # As in the fit, so that limits of other threads do not change the numbers.
+        with posterior_needed(), suitable_threads(size):
             return [method(mixture, x, level, *given) for mixture in self._mixtures], back
 
     def predict(self, X: Any, fidelity: Any = None) -> NDArray[Any]:
@@ -408,6 +412,11 @@ def _attributes(model: FittedModel, report: FitReport) -> dict[str, Any]:
         "report_": report,
         "converged_": report.converged,
     }
+
+
+def _may_be_same(names: Any, others: Any) -> bool:
+    """Whether columns of two fits may be the same ones: they are where they have no names."""
+    return names is None or others is None or np.array_equal(names, others)
 
 
 def _by_class(values: list[Any]) -> Any:

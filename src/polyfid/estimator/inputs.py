@@ -327,7 +327,8 @@ def as_table(X: Any) -> Any:
 
 def refuse_masked(name: str, values: Any) -> None:
     """Raise ValueError if an argument is a masked array with masked, that is missing, values."""
-    if np.ma.is_masked(values):
+    # Not of other arrays with a mask: pandas' nullable ones have one too.
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         raise ValueError(
             f"{name} is a masked array with masked values, which are missing ones; fill them in "
             f"with {name}.filled(...), or drop the rows"

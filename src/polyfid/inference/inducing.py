@@ -36,6 +36,7 @@ from polyfid.kernels.contract import Adjoints, Linearised
 from polyfid.kernels.pairs import PassingPairs, PointSet
 from polyfid.model.prior import Prior
 from polyfid.rows.rows import Points, consecutive
+from polyfid.rows.source import one_blas_thread
 
 #: Elements of an array of covariances while features are computed: a megabyte stays in cache.
 PIECE_ELEMENTS = 1 << 17
@@ -120,7 +121,9 @@ def _nearest_to_centres(x: Array, m: int, rng: np.random.RandomState) -> Array:
     # errors, which depend on the order of the columns, may decide between clusters as good.
     unit = np.ldexp(1.0, np.frexp(np.ptp(x, axis=0).max())[1])
     scaled = np.round(x / unit, 12)
-    centres = KMeans(m, n_init=1, max_iter=30, random_state=seed).fit(scaled).cluster_centers_
+    # KMeans limits BLAS too: another thread that then began to would take that for what was before.
+    with one_blas_thread():
+        centres = KMeans(m, n_init=1, max_iter=30, random_state=seed).fit(scaled).cluster_centers_
     nearest = []
     for centre in centres:
         distances = np.square(scaled - centre).sum(axis=1)

@@ -60,6 +60,11 @@ class LatentPosterior(ABC):
     prior: Prior
     points: Points
 
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """Rows or inducing points, which is the size of the matrices."""
+
     @abstractmethod
     def _batches(self, new: Points) -> Iterator[_Batch]:
         """The points in batches of bounded memory."""
@@ -140,6 +145,10 @@ class Posterior(LatentPosterior):
         return len(self.points)
 
     @property
+    def size(self) -> int:
+        return len(self.points)
+
+    @property
     def root(self) -> Array:
         return self.sites.root
 
@@ -210,6 +219,10 @@ class SparsePosterior(LatentPosterior):
     belief: SparseBelief
     points: Points = field(default_factory=lambda: Points(np.empty((0, 0)), np.empty(0, np.intp)))
     n_rows: int = 0
+
+    @property
+    def size(self) -> int:
+        return self.inducing.total
 
     @cached_property
     def basis(self) -> Basis:

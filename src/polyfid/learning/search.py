@@ -126,7 +126,7 @@ def leave_one_out(fit: BinaryFit) -> float:
 def compare(on: Comparison, rows: Rows, pool: Parallel) -> list[Candidate]:
     """Climb and weigh all structures, then the leading ones with other links of the levels."""
     maps = candidates(rows, on.options.standardize)
-    if on.options.mean == "boosted" and on.options.boosted:
+    if on.options.boosted and on.options.mean == "boosted":
         maps = {replace(s, boosted=on.options.boosted): of for s, of in maps.items()}
     refines = {structure: simpler(structure, maps) for structure in maps}
     roots = [structure for structure in maps if refines[structure] is None]

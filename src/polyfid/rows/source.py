@@ -14,8 +14,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cache, partial, reduce
 from operator import add
-from threading import Lock
-from typing import Any, TypeVar
+from threading import RLock
+from typing import Any, ClassVar, TypeVar
 
 import joblib
 import numpy as np
@@ -181,36 +181,56 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+def _forget_who_set_limits() -> None:
+    """Let any thread of Python set limits next.
+
+    From threadpoolctl 3.8 on, limits of OpenBLAS are the right of the thread that first set some,
+    and other threads are ignored without a word: also the last one out.
+    """
+    for library in _controller().lib_controllers:
+        if forget := getattr(library, "clear_controlling_thread", None):
+            forget(force=True)
+
+
 class _OneBlasThread:
     """Limits BLAS while any thread of the process is inside; the last one out lifts the limit.
 
     The limit is one for the whole process. If every thread restored what it had found, a thread
-    that entered second and left last would make the limit of the first one permanent.
+    that entered second and left last would make the limit of the first one permanent. So would an
+    interrupt just before `__exit__`; therefore what is deleted is outside as well.
     """
 
-    def __init__(self) -> None:
-        self._lock, self._inside = Lock(), 0
-        self._limit: Any = None
+    _lock = RLock()  # the garbage collector may delete one at any moment
+    _inside: ClassVar[set[int]] = set()
+    _limit: ClassVar[Any] = None
 
     def __enter__(self) -> None:
         with self._lock:
-            if self._inside == 0:
-                self._limit = _controller().limit(limits=1, user_api="blas")
-            self._inside += 1
+            self._inside.add(id(self))
+            if self._limit is None:
+                _forget_who_set_limits()
+                _OneBlasThread._limit = _controller().limit(limits=1, user_api="blas")
 
     def __exit__(self, *error: object) -> None:
+        self._leave()
+
+    def __del__(self) -> None:
+        self._leave()
+
+    def _leave(self) -> None:
         with self._lock:
-            self._inside -= 1
-            if self._inside == 0:
-                self._limit.restore_original_limits()
-
-
-_one_blas_thread = _OneBlasThread()
+            self._inside.discard(id(self))
+            limit = self._limit
+            if limit is not None and not self._inside:
+                _forget_who_set_limits()
+                limit.restore_original_limits()
+                _forget_who_set_limits()
+                _OneBlasThread._limit = None
 
 
 def one_blas_thread() -> AbstractContextManager[None]:
     """A context in which BLAS has one thread."""
-    return _one_blas_thread
+    return _OneBlasThread()
 
 
 def add_up(

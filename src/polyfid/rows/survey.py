@@ -132,6 +132,7 @@ class Contents:
     levels: Mapping[Any, LevelContents] = field(default_factory=dict)
 
     def __add__(self, other: Contents) -> Contents:
+        _names_of_classes(self, other)  # of one kind, or samples cannot be put together
         levels = dict(self.levels)
         for name, more in other.levels.items():
             levels[name] = levels[name] + more if name in levels else more
@@ -139,12 +140,7 @@ class Contents:
 
     def survey(self, levels: Levels | None) -> Survey:
         """The contents in numbers; ``levels`` are the names in order, if the user gave them."""
-        values = [value for own in self.levels.values() for value in own.counts]
-        if len({isinstance(value, str) for value in values}) > 1:
-            raise ValueError(
-                "y holds text in some blocks and numbers in others; name classes alike"
-            )
-        classes = np.unique(values)
+        classes = np.unique(_names_of_classes(self))
         if not len(classes):
             raise ValueError("blocks hold no rows (0 samples); at least one is needed")
         names = self._order() if levels is None else levels
@@ -218,3 +214,11 @@ class Surveyor:
             ).cut()
         orders = frozenset([block.levels] if block.is_ordered else [])
         return Contents(orders, frozenset([block.has_fidelity]), levels)
+
+
+def _names_of_classes(*parts: Contents) -> list[Any]:
+    """Classes that occur, by level; raises ValueError if some are text and others are not."""
+    names = [name for part in parts for own in part.levels.values() for name in own.counts]
+    if len({isinstance(name, str) for name in names}) > 1:
+        raise ValueError("y holds text in some blocks and numbers in others; name classes alike")
+    return names
