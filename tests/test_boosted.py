@@ -1,11 +1,13 @@
 """A boosted mean: trees as arrays, margins out of fold, and fits that go on from them."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.special import expit
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss, roc_auc_score
 from tolerances import IDENTITY
 
@@ -16,10 +18,17 @@ from polyfid.kernels import RBF
 from polyfid.learning.boosted import Boosting, boost
 from polyfid.learning.plan import Target
 from polyfid.learning.search import leave_one_out
+from polyfid.learning.sparse import _Part, _weighed
 from polyfid.model.trees import BLOCK, BoostedMean, Margin, Trees
 from polyfid.rows import Rows
 
 CLASSES = Target(1, 2, 2, None)
+#: A fit that is over soon, and short of steps.
+QUICK = {"random_state": 0, "max_iter": 4, "n_tuning": 300, "n_inducing": 20}
+pytestmark = [
+    pytest.mark.xdist_group("boosted"),  # fixtures are dear
+    pytest.mark.filterwarnings("ignore:.*tuning stopped early"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -39,8 +48,10 @@ def boosting(rows):
 
 @pytest.fixture(scope="module")
 def model(made):
-    model = MultiFidelityClassifier(random_state=0, max_iter=15)
-    return model.fit(made.data, made.target, fidelity=made.fidelity)
+    model = MultiFidelityClassifier(**{**QUICK, "n_inducing": 100, "max_iter": 10}, mean="boosted")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(made.data, made.target, fidelity=made.fidelity)
 
 
 def test_trees_are_those_of_scikit_learn_to_the_bit():
@@ -131,13 +142,45 @@ def test_a_fit_of_many_rows_has_a_boosted_mean(made, model):
     assert "boosted trees carry the bulk of 0" in report
     assert "linear on the trees of 0" in report
     assert model.rho_[0] > 0.5
-    plain = MultiFidelityClassifier(random_state=0, mean=None, max_iter=15)
-    plain.fit(made.data, made.target, fidelity=made.fidelity)
-    assert plain._mixtures[0].mean is None
     q = made.test_probability
-    losses = [expected_loss(m.predict_proba(made.test_data)[:, 1], q) for m in (model, plain)]
-    assert losses[0] < losses[1] + 0.005
-    assert losses[0] < expected_loss(q, q) + 0.1
+    assert expected_loss(model.predict_proba(made.test_data)[:, 1], q) < expected_loss(q, q) + 0.1
+
+
+@pytest.mark.slow
+def test_with_and_without_trees_are_averaged_where_rows_are_few(made):
+    losses, q = [], made.test_probability
+    for mean in ("auto", "boosted", None):
+        model = MultiFidelityClassifier(random_state=0, mean=mean)
+        model.fit(made.data, made.target, fidelity=made.fidelity)
+        assert sum(s.weight for s in model.structures_) == pytest.approx(1.0)
+        losses.append(expected_loss(model.predict_proba(made.test_data)[:, 1], q))
+    assert losses[0] < min(losses[1:]) + 0.003
+
+
+def test_weights_are_those_under_which_held_out_labels_are_most_probable(model):
+    (mixture,) = model._mixtures
+    level, better, worse = (
+        np.array([0, 0, 1, 1]),
+        np.log([0.9, 0.8, 0.9, 0.7]),
+        np.log(np.full(4, 0.4)),
+    )
+    plain = replace(
+        mixture, members=(replace(mixture.best, boosted=False, name="plain"),), mean=None
+    )
+    both = [_Part(mixture, better, level), _Part(plain, worse, level)]
+    assert _weighed(*both) is mixture
+    assert _weighed(*both[::-1]) is mixture
+    alike = _weighed(
+        _Part(mixture, better[[0, 3, 0, 3]], level), _Part(plain, better[[3, 0, 3, 0]], level)
+    )
+    np.testing.assert_allclose(alike.weights, 0.5, atol=1e-3)
+    assert alike.mean is mixture.mean
+    mostly = _weighed(
+        _Part(mixture, np.log([0.2, 0.9, 0.9, 0.9]), level),
+        _Part(plain, np.log([0.9, 0.2, 0.2, 0.2]), level),
+    )
+    assert mostly.best.boosted
+    assert 0.5 < mostly.best.weight < 1.0
 
 
 def expected_loss(p, q):
@@ -157,9 +200,8 @@ def test_a_boosted_model_is_kept_in_a_file(made, model, tmp_path):
 
 
 def test_a_given_kernel_leaves_trees_out(made):
-    model = MultiFidelityClassifier(1.0 * RBF(), n_inducing=10, max_iter=1, n_tuning=200)
-    with pytest.warns(UserWarning, match="stopped early"):
-        model.fit(made.data, made.target, fidelity=made.fidelity)
+    model = MultiFidelityClassifier(1.0 * RBF(), **QUICK)
+    model.fit(made.data, made.target, fidelity=made.fidelity)
     assert model._mixtures[0].mean is None
     with pytest.raises(ValueError, match='kernel="auto"'):
         model.set_params(mean="boosted").fit(made.data, made.target, fidelity=made.fidelity)
@@ -167,6 +209,7 @@ def test_a_given_kernel_leaves_trees_out(made):
         model.set_params(mean="trees").fit(made.data, made.target, fidelity=made.fidelity)
 
 
+@pytest.mark.slow
 def test_small_fits_are_boosted_where_labels_expect_it():
     """Steps at the corners of a chessboard are for trees; a line is for a Gaussian process."""
     rng = np.random.RandomState(0)
@@ -200,11 +243,8 @@ def test_labels_are_expected_from_all_others():
 
 @pytest.mark.parametrize("changes", [{"label_noise": "fidelity"}, {"coupling": "coregional"}])
 def test_trees_go_with_noise_and_other_couplings(made, changes):
-    model = MultiFidelityClassifier(
-        mean="boosted", random_state=0, max_iter=3, n_tuning=300, n_inducing=20, **changes
-    )
-    with pytest.warns(UserWarning, match="stopped early"):
-        model.fit(made.data, made.target, fidelity=made.fidelity)
+    model = MultiFidelityClassifier(mean="boosted", **QUICK, **changes)
+    model.fit(made.data, made.target, fidelity=made.fidelity)
     assert model._mixtures[0].best.boosted
     assert roc_auc_score(made.test_target, model.predict_proba(made.test_data)[:, 1]) > 0.6
 
@@ -212,11 +252,8 @@ def test_trees_go_with_noise_and_other_couplings(made, changes):
 def test_three_classes_with_weights_have_trees_each(made):
     code = made.target + (made.data[:, 0] > 1.0)
     weight = np.random.RandomState(0).randint(1, 3, len(code))
-    model = MultiFidelityClassifier(
-        random_state=0, max_iter=3, n_tuning=300, n_inducing=20, mean="boosted"
-    )
-    with pytest.warns(UserWarning, match="stopped early"):
-        model.fit(made.data, code, fidelity=made.fidelity, sample_weight=weight)
+    model = MultiFidelityClassifier(mean="boosted", **QUICK)
+    model.fit(made.data, code, fidelity=made.fidelity, sample_weight=weight)
     assert [m.mean.levels for m in model._mixtures] == [(0,)] * 3
     p = model.predict_proba(made.test_data)
     np.testing.assert_allclose(p.sum(axis=1), 1.0)
@@ -224,13 +261,11 @@ def test_three_classes_with_weights_have_trees_each(made):
 
 def test_blocks_give_what_rows_in_memory_give(made):
     """Where the sample holds all rows trees are alike but for the order of the rows."""
-    given = {"random_state": 0, "max_iter": 5, "n_inducing": 30, "n_tuning": 400}
     blocks = [
         (made.data[i : i + 500], made.target[i : i + 500], made.fidelity[i : i + 500])
         for i in range(0, len(made.data), 500)
     ]
-    with pytest.warns(UserWarning, match="stopped early"):
-        model = MultiFidelityClassifier(**given).fit_blocks(blocks)
+    model = MultiFidelityClassifier(**QUICK).fit_blocks(blocks)
     assert model._mixtures[0].best.boosted
     p = model.predict_proba(made.test_data)[:, 1]
     assert expected_loss(p, made.test_probability) < 0.55
@@ -238,7 +273,7 @@ def test_blocks_give_what_rows_in_memory_give(made):
 
 def test_calibration_is_checked_on_held_out_rows():
     made = make_rough(1500, 1400, 1, n_test=2000, random_state=0)
-    model = MultiFidelityClassifier(random_state=0, max_iter=10, n_inducing=30)
+    model = MultiFidelityClassifier(**QUICK, mean="boosted")
     model.fit(made.data, made.target, fidelity=made.fidelity)
     checked = model._mixtures[0].calibration
     assert checked.n_rows == 280
@@ -248,9 +283,7 @@ def test_calibration_is_checked_on_held_out_rows():
 
 
 def test_an_interrupted_fit_goes_on_from_its_trees(made, monkeypatch):
-    model = MultiFidelityClassifier(
-        random_state=0, max_iter=8, n_inducing=30, n_tuning=400, warm_start=True
-    )
+    model = MultiFidelityClassifier(**QUICK, mean="boosted", warm_start=True)
 
     def stop(step):
         if step.stage == "tuning" and step.done == 3:

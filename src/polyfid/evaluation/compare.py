@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -34,6 +35,9 @@ from polyfid.evaluation.result import (
 _BASELINES = {ALONE: TrustedOnly, "pooled": Pooled, "stacked": Stacked}
 #: The methods that are compared; the first is the one that is judged.
 METHODS = (OURS, *_BASELINES)
+
+#: Figures in a message.
+_FIGURES = re.compile(r"[\d.]+(e[+-]?\d+)?")
 
 
 def evaluate(
@@ -228,6 +232,7 @@ def _predict(
     # Where repeats are dropped, a training set may lack a class: its probability stays zero.
     probas = {m: np.zeros((len(data[1]), len(classes))) for m in methods}
     warned: dict[str, dict[str, int]] = defaultdict(lambda: dict.fromkeys(methods, 0))
+    first: dict[str, str] = {}  # of messages that differ in their figures only
     tasks = [(m, k) for k in range(len(splits)) for m in methods]
     report = progress or (lambda done, total: None)
     report(0, len(tasks))
@@ -237,7 +242,7 @@ def _predict(
     for done, ((m, k), (there, proba, messages)) in enumerate(zip(tasks, results, strict=True), 1):
         probas[m][np.ix_(splits[k][1], np.searchsorted(classes, there))] = proba
         for message in messages:
-            warned[message][m] += 1
+            warned[first.setdefault(_FIGURES.sub("#", message), message)][m] += 1
         report(done, len(tasks))
     notes = []
     for message, counts in sorted(warned.items()):

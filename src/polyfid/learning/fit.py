@@ -98,7 +98,7 @@ def spread_of(evidence: Evidence, optimum: Optimum | None) -> Spread | None:
     if optimum is None:
         return None
     hyperprior = make_hyperprior(evidence.prior, evidence.likelihood, evidence.points, weak=True)
-    return findspread_of(evidence, hyperprior, optimum.theta)
+    return find_spread(evidence, hyperprior, optimum.theta)
 
 
 def plain_features(options: Options, rows: Rows) -> FeatureMap:
