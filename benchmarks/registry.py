@@ -12,6 +12,7 @@ from benchmarks import (
     coverage,
     distributed,
     evaluation,
+    large,
     memory,
     multiclass,
     one_structure,
@@ -49,6 +50,7 @@ BENCHMARKS: dict[str, Callable[[Context], list[Figure]]] = {
     "points": points.run,
     "vecchia": sparse.against_vecchia,
     "scale": scale.run,
+    "large": large.run,
     "svgp": scale.against_svgp,
     "adversary": adversary.run,
 }

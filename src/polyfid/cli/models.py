@@ -115,6 +115,7 @@ def make_classifier(fitting: Fitting, many: ManyRows | None = None) -> MultiFide
     }
     return MultiFidelityClassifier(
         kernels[fitting.kernel],
+        mean=None if fitting.mean == "none" else fitting.mean,
         inference=fitting.inference,
         n_inducing=many.n_inducing,
         refine_inducing=many.refine,

@@ -142,6 +142,10 @@ class Fitting:
     kernel: Literal["auto", "rbf", "ard", "matern"] = _model(
         "auto averages several kernels; one named kernel is many times faster.", default="auto"
     )
+    mean: Literal["auto", "boosted", "none"] = _model(
+        "Boosted trees that learn from large levels first. auto: where that is better.",
+        default="auto",
+    )
     inference: Literal["auto", "laplace", "ep", "variational"] = _model(
         "laplace is fastest; ep and variational give better probabilities.", default="auto"
     )

@@ -130,7 +130,7 @@ def _model_and_table(
         return fit_table(table, plain, fitting, sources.missing, console), table
     if len(files) > 1:
         raise typer.BadParameter("a model file must be the only file")
-    fixed = {f.name for f in fields(sources)} - {"files"} | {"kernel", "inference"}
+    fixed = {f.name for f in fields(sources)} - {"files"} | {"kernel", "mean", "inference"}
     for name in sorted(fixed):
         origin = context.get_parameter_source(name)
         if origin is not None and origin.name == "COMMANDLINE":

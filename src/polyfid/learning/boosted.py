@@ -23,7 +23,7 @@ from polyfid.model.trees import BoostedMean, Margin, Trees
 from polyfid.rows import Rows
 from polyfid.rows.rows import RARE
 
-# Constants of the trees, chosen by ``python -m benchmarks trees``.
+# Constants of the trees, chosen by ``python -m benchmarks large``.
 #: Folds of levels of up to so many rows; the time of more than two grows with their number.
 FOLDS = ((20_000, 5), (200_000, 3))
 FEWEST_FOLDS = 2

@@ -56,6 +56,8 @@ REACH, FAR = 3.0, 10.0
 N_RELINKED, N_FLIPPED, VARIETY = 2, 3, 2.0
 #: With more rows than this Laplace, several times as fast, takes the place of EP if it may.
 N_LAPLACE = 2000
+#: Forms that go with a boosted mean.
+SMOOTH = ("isotropic", "soft")
 #: Iterations of the leading structure under the scheme itself.
 N_REFINING = 9
 
@@ -126,8 +128,9 @@ def leave_one_out(fit: BinaryFit) -> float:
 def compare(on: Comparison, rows: Rows, pool: Parallel) -> list[Candidate]:
     """Climb and weigh all structures, then the leading ones with other links of the levels."""
     maps = candidates(rows, on.options.standardize)
-    if on.options.boosted and on.options.mean == "boosted":
-        maps = {replace(s, boosted=on.options.boosted): of for s, of in maps.items()}
+    boosted = on.options.boosted if on.options.mean == "boosted" else ()
+    if boosted:  # steps and columns that matter are for trees
+        maps = {replace(s, boosted=boosted): of for s, of in maps.items() if s.form in SMOOTH}
     refines = {structure: simpler(structure, maps) for structure in maps}
     roots = [structure for structure in maps if refines[structure] is None]
     first = climb(on, roots[0], maps[roots[0]])
@@ -138,8 +141,9 @@ def compare(on: Comparison, rows: Rows, pool: Parallel) -> list[Candidate]:
         for structure, simple in refines.items()
         if simple in hopeful
     )
-    by_column = [c for c in within(FAR, climbed, climbed) if c.structure in splittable(maps)]
-    climbed += single_out(on, within(REACH, by_column, by_column), pool)
+    if not boosted:
+        by_column = [c for c in within(FAR, climbed, climbed) if c.structure in splittable(maps)]
+        climbed += single_out(on, within(REACH, by_column, by_column), pool)
     weighed = weigh_all(on, climbed, [], pool)
     links = other_links(on.options, rows)
     if "flips" in links:

@@ -48,6 +48,8 @@ TUNING: Outcome = "tuning"
 # Constants of sparse fits, chosen by ``python -m benchmarks many_rows`` and ``points``.
 #: Rows from which a start is found by exact inference, and those from which structure is learnt.
 N_START, N_STRUCTURE = 600, 1500
+#: The same with a boosted mean, and rows that its Gaussian processes are tuned on.
+N_STRUCTURE_BOOSTED, N_TUNING_BOOSTED = 600, 6000
 #: Rows that a sparse posterior keeps, to show what rows are like.
 N_KEPT = 2000
 #: How far a belief may be from its fixed point, in standard deviations, while tuning and in the
@@ -181,9 +183,11 @@ def _weighed(one: _Part, other: _Part) -> Mixture:
     return replace(first, members=members, mean=mean)
 
 
-def _sampled(source: SomeSource, options: Options, rng: np.random.RandomState) -> SomeSource:
+def _sampled(
+    source: SomeSource, options: Options, rng: np.random.RandomState, default: int = N_TUNING_SPARSE
+) -> SomeSource:
     """The source with a sample to tune on."""
-    size = options.tuning_size(N_TUNING_SPARSE)
+    size = options.tuning_size(default)
     return replace(source, sample=source.sample.sample(size, rng))
 
 
@@ -193,7 +197,8 @@ def _boosted(
     """The rows from which Gaussian processes go on where trees have learnt from all of them."""
     some = boosting.extend(rows.sample(N_ROWS_BOOSTED, rng))
     total = np.bincount(some.level, some.weight, options.n_levels).astype(float)
-    return _sampled(InMemory(some, total, some, options.n_jobs), options, rng)
+    source = InMemory(some, total, some, options.n_jobs)
+    return _sampled(source, options, rng, N_TUNING_BOOSTED)
 
 
 @dataclass
@@ -365,9 +370,11 @@ def _start(
     if options.label_noise is None:  # Laplace is fast, and good enough for a start
         options = replace(options, inference="laplace", may_choose=False)
     if options.learns_structure:
-        few = sample.sample(N_STRUCTURE, rng)
+        few = sample.sample(N_STRUCTURE_BOOSTED if boosted else N_STRUCTURE, rng)
         # Inducing points are counted for processes that lower levels share with higher ones.
-        options = replace(options, links=("same", "apart"))
+        # With a boosted mean few rows cannot say that there is no correction: trees know the lower
+        # level better than they do.
+        options = replace(options, links=() if boosted else ("same", "apart"))
         with suitable_threads(len(few)):
             learnt = learn(options, few, few, target, rng)
         best, spread = learnt.best, learnt.spread

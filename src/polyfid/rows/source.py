@@ -128,7 +128,7 @@ def label(rows: Rows, features: Features, target: Target, boosted: bool = False)
 class LabelledPoints(View):
     """Points and their likelihood in memory; ``n_threads`` work on blocks, None: one per core."""
 
-    block_size: int = 8192
+    block_size: int = 2048
     n_threads: int | None = None
 
     def __post_init__(self) -> None:
