@@ -210,20 +210,29 @@ def test_a_given_kernel_leaves_trees_out(made):
 
 
 @pytest.mark.slow
-def test_small_fits_are_boosted_where_labels_expect_it():
-    """Steps at the corners of a chessboard are for trees; a line is for a Gaussian process."""
+@pytest.mark.parametrize(
+    ("gain", "weight"), [(None, None), (100.0, 1.0), (-100.0, 0.0), (0.0, 0.5)]
+)
+def test_small_fits_are_boosted_where_labels_expect_it(monkeypatch, gain, weight):
     rng = np.random.RandomState(0)
-    X = rng.uniform(0, 6, (1500, 2))
-    fidelity = (np.arange(1500) >= 1400).astype(int)
-    for board in (True, False):
-        f = np.where(X.astype(int).sum(axis=1) % 2, 3.0, -3.0) if board else X[:, 0] - 3.0
-        y = rng.uniform(size=1500) < expit(f)
-        model = MultiFidelityClassifier(random_state=0, max_iter=10, inference="laplace")
-        model.fit(X, y, fidelity=fidelity)
-        weight = sum(s.weight for s in model.structures_ if "boosted" in s.name)
-        assert sum(s.weight for s in model.structures_) == pytest.approx(1.0)
-        assert weight < 0.6 or board
-        assert log_loss(y, model.predict_proba(X)) < 0.5
+    X, Z = rng.uniform(0, 6, (1300, 2)), rng.uniform(0, 6, (2000, 2))
+    fidelity = (np.arange(len(X)) >= 1200).astype(int)
+    y = rng.uniform(size=len(X)) < expit(X[:, 0] - 3.0)
+    given = {"random_state": 0, "max_iter": 10, "inference": "laplace"}
+    expected = iter([0.0, gain])
+    if gain is not None:
+        monkeypatch.setattr("polyfid.learning.search.leave_one_out", lambda fit: next(expected))
+    model = MultiFidelityClassifier(**given).fit(X, y, fidelity=fidelity)
+    assert sum(s.weight for s in model.structures_) == pytest.approx(1.0)
+    if weight is not None:
+        boosted = sum(s.weight for s in model.structures_ if "boosted" in s.name)
+        assert boosted == pytest.approx(weight)
+        assert (model._mixtures[0].mean is None) == (weight == 0.0)
+        return
+    plain = MultiFidelityClassifier(**given, mean=None).fit(X, y, fidelity=fidelity)
+    q = expit(Z[:, 0] - 3.0)
+    ours, theirs = (expected_loss(m.predict_proba(Z)[:, 1], q) for m in (model, plain))
+    assert ours < theirs + 0.005
 
 
 def test_labels_are_expected_from_all_others():
@@ -241,6 +250,7 @@ def test_labels_are_expected_from_all_others():
     assert leave_one_out(fit) == pytest.approx(log_p, abs=0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changes", [{"label_noise": "fidelity"}, {"coupling": "coregional"}])
 def test_trees_go_with_noise_and_other_couplings(made, changes):
     model = MultiFidelityClassifier(mean="boosted", **QUICK, **changes)
@@ -249,6 +259,7 @@ def test_trees_go_with_noise_and_other_couplings(made, changes):
     assert roc_auc_score(made.test_target, model.predict_proba(made.test_data)[:, 1]) > 0.6
 
 
+@pytest.mark.slow
 def test_three_classes_with_weights_have_trees_each(made):
     code = made.target + (made.data[:, 0] > 1.0)
     weight = np.random.RandomState(0).randint(1, 3, len(code))

@@ -305,6 +305,7 @@ def test_the_default_learns_a_structure_for_many_rows(data):
     assert log_loss(model, data) < 0.55
 
 
+@pytest.mark.slow
 def test_noisy_labels_and_sources_without_order(data):
     for changes in ({"label_noise": "fidelity"}, {"coupling": "coregional"}):
         model = fitted(data, **changes, n_tuning=300)
@@ -356,7 +357,10 @@ def stop_tuning_at(share, passes):
     return stop
 
 
-@pytest.mark.parametrize("share", [0.0, 0.5, 0.9])
+@pytest.mark.parametrize(
+    "share",
+    [pytest.param(0.0, marks=pytest.mark.slow), 0.5, pytest.param(0.9, marks=pytest.mark.slow)],
+)
 def test_a_fit_that_is_interrupted_while_it_is_tuned_goes_on(data, tmp_path, monkeypatch, share):
     blocks = ArrayBlocks(data.data, data.target, data.fidelity, rows=200)
     monkeypatch.setattr(estimator_fitted, "SAVE_EVERY", 0.0)
@@ -395,6 +399,7 @@ def test_tuning_is_saved_when_that_takes_little_of_the_time(data, tmp_path, monk
     assert all(len(step.checkpoint) == 1 for step in steps)
 
 
+@pytest.mark.slow
 def test_an_interrupt_while_a_later_class_is_tuned(data):
     y = data.target + (data.data[:, 0] > 0.5)
     blocks = ArrayBlocks(data.data, y, data.fidelity, rows=200)

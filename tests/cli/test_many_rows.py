@@ -87,7 +87,10 @@ def long_table(folder):
     pd.DataFrame(columns).to_parquet(folder / "long.parquet")
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow)],
+)
 def test_a_signal_leaves_the_checkpoint_and_nothing_else(
     polyfid, folder, process, long_table, monkeypatch, number, code
 ):
