@@ -156,10 +156,9 @@ def _boosted(mixture: Mixture, levels: Levels) -> list[tuple[str, str]]:
         return []
     share = sum(m.weight for m in mixture.members if m.boosted)
     names = " and ".join(str(levels[t]) for t in mixture.mean.levels)
-    text = (
-        f"boosted trees carry the bulk of {names}, with {share:.0%} of the weight;\n"
-        "Gaussian processes say how far they can be trusted, and where they are wrong"
-    )
+    bulk = f"boosted trees carry the bulk of {names}, with {share:.0%} of the weight"
+    text = bulk if share >= 0.5 else f"boosted trees of {names} have {share:.0%} of the weight"
+    text += ";\nGaussian processes say how far they can be trusted, and where they are wrong"
     return [("mean", text)]
 
 

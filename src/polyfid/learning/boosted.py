@@ -64,6 +64,8 @@ class Boosting:
 
 def _folds(hashes: NDArray[np.uint64], learnt: NDArray[np.uint64], n_folds: int) -> Indices:
     """The folds of rows, -1 of those that are not among the ones that were learnt from."""
+    if not len(learnt):
+        return np.full(len(hashes), -1)
     place = np.minimum(np.searchsorted(learnt, hashes), len(learnt) - 1)
     return np.where(learnt[place] == hashes, (hashes % np.uint64(n_folds)).astype(np.intp), -1)
 
@@ -89,12 +91,15 @@ def boost(
     folds = [(t, k) for t in chosen for k in range(_n_folds(int((rows.level == t).sum())))]
     watch(0, len(folds))
     trees: dict[int, list[Trees]] = {t: [] for t in chosen}
-    # One core per fold is faster than all cores for each, and does not wait for busy ones.
-    with ThreadPoolExecutor(joblib.cpu_count()) as pool:
+    # One core per fold is as fast as all cores for each, and does not wait for busy ones.
+    pool = ThreadPoolExecutor(joblib.cpu_count())
+    try:
         of_fold = partial(_fit_fold, rows, target.positive)
         for done, ((t, _), fitted) in enumerate(zip(folds, pool.map(of_fold, folds), strict=True)):
             trees[t].append(fitted)
             watch(done + 1, len(folds))
+    finally:
+        pool.shutdown(cancel_futures=True)  # Ctrl-C waits for the folds under way only
     margins = (Margin(t, tuple(own)) for t, own in trees.items())
     return Boosting.of(BoostedMean(tuple(margins)), rows)
 
