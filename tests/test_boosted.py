@@ -308,6 +308,18 @@ def test_an_interrupted_fit_goes_on_from_its_trees(made, monkeypatch):
     assert model._mixtures[0].best.boosted
 
 
+@pytest.mark.slow
+def test_both_models_of_few_rows_go_on(made):
+    model = MultiFidelityClassifier(**QUICK, warm_start=True)
+    parts = []
+    for _ in range(2):
+        model.fit(made.data, made.target, fidelity=made.fidelity)
+        parts.append(sorted(member.boosted for member in model._mixtures[0].members))
+    assert parts == [[False, True]] * 2
+    p = model.predict_proba(made.test_data)[:, 1]
+    assert expected_loss(p, made.test_probability) < 0.55
+
+
 def test_hashes_find_repeats_in_any_order(monkeypatch):
     rng = np.random.RandomState(0)
     x = rng.randint(3, size=(400, 3)) * np.array([1.0, -0.0, 2.5])

@@ -115,12 +115,22 @@ def _fit_sparsely(
     of_trees = replace(options, boosted=boosting.mean.levels, mean="boosted")
     own = _boosted(known, boosting, options, rng)
     both = options.mean == "auto" and isinstance(source, InMemory) and len(own.rows) == len(known)
-    with_trees = _fit_part(of_trees, own, target, rng, earlier, report, boosting.mean, both)
+    before = _part_of(earlier, boosted=True)
+    with_trees = _fit_part(of_trees, own, target, rng, before, report, boosting.mean, both)
     if not both:
         return with_trees.mixture
     # The first part is kept until both are there.
-    alone = _fit_part(options, source, target, rng, None, replace(report, keeps=False), None, both)
-    return _weighed(with_trees, alone)
+    before, report = _part_of(earlier, boosted=False), replace(report, keeps=False)
+    return _weighed(with_trees, _fit_part(options, source, target, rng, before, report, None, both))
+
+
+def _part_of(mixture: Mixture | None, boosted: bool) -> Mixture | None:
+    """The member of an earlier fit with a boosted mean or without, if there is one."""
+    members = () if mixture is None else mixture.members
+    own = [replace(m, weight=1.0) for m in members if m.boosted == boosted]
+    if mixture is None or not own:
+        return None
+    return replace(mixture, members=(own[0],), mean=mixture.mean if boosted else None)
 
 
 class _Part(NamedTuple):
