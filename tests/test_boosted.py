@@ -16,9 +16,9 @@ from polyfid.arrays import hash_rows
 from polyfid.datasets import make_rough
 from polyfid.kernels import RBF
 from polyfid.learning.boosted import Boosting, boost
+from polyfid.learning.held_out import Part, average_parts
 from polyfid.learning.plan import Target
 from polyfid.learning.search import leave_one_out
-from polyfid.learning.sparse import _Part, _weighed
 from polyfid.model.trees import BLOCK, BoostedMean, Margin, Trees
 from polyfid.rows import Rows
 
@@ -167,17 +167,17 @@ def test_weights_are_those_under_which_held_out_labels_are_most_probable(model):
     plain = replace(
         mixture, members=(replace(mixture.best, boosted=False, name="plain"),), mean=None
     )
-    both = [_Part(mixture, better, level), _Part(plain, worse, level)]
-    assert _weighed(*both) is mixture
-    assert _weighed(*both[::-1]) is mixture
-    alike = _weighed(
-        _Part(mixture, better[[0, 3, 0, 3]], level), _Part(plain, better[[3, 0, 3, 0]], level)
+    both = [Part(mixture, better, level), Part(plain, worse, level)]
+    assert average_parts(*both) is mixture
+    assert average_parts(*both[::-1]) is mixture
+    alike = average_parts(
+        Part(mixture, better[[0, 3, 0, 3]], level), Part(plain, better[[3, 0, 3, 0]], level)
     )
     np.testing.assert_allclose(alike.weights, 0.5, atol=1e-3)
     assert alike.mean is mixture.mean
-    mostly = _weighed(
-        _Part(mixture, np.log([0.2, 0.9, 0.9, 0.9]), level),
-        _Part(plain, np.log([0.9, 0.2, 0.2, 0.2]), level),
+    mostly = average_parts(
+        Part(mixture, np.log([0.2, 0.9, 0.9, 0.9]), level),
+        Part(plain, np.log([0.9, 0.2, 0.2, 0.2]), level),
     )
     assert mostly.best.boosted
     assert 0.5 < mostly.best.weight < 1.0
@@ -300,11 +300,10 @@ def test_an_interrupted_fit_goes_on_from_its_trees(made, monkeypatch):
         if step.stage == "tuning" and step.done == 3:
             raise KeyboardInterrupt
 
-    fit = lambda **given: model.fit(made.data, made.target, fidelity=made.fidelity, **given)  # noqa: E731
     with pytest.raises(KeyboardInterrupt):
-        fit(callback=stop)
+        model.fit(made.data, made.target, fidelity=made.fidelity, callback=stop)
     monkeypatch.setattr("polyfid.learning.sparse.boost", None)  # it is not called again
-    fit()
+    model.fit(made.data, made.target, fidelity=made.fidelity)
     assert model._mixtures[0].best.boosted
 
 

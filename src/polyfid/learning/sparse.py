@@ -11,12 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
-from polyfid.arrays import Array, Indices
+from polyfid.arrays import Array
 from polyfid.inference import Report
 from polyfid.inference.inducing import Inducing, SparseBelief, choose
 from polyfid.inference.linalg import suitable_threads
@@ -26,12 +25,12 @@ from polyfid.learning.boosted import Boosting, boost
 from polyfid.learning.climb import Optimum, make_hyperprior, maximise, tune
 from polyfid.learning.evidence import MovableEvidence, SparseEvidence, SparseFixed
 from polyfid.learning.fit import GIVEN, check_tuning, evidence_of, plain_features, spread_of
-from polyfid.learning.mixture import BinaryFit, Calibration, Member, Mixture
+from polyfid.learning.held_out import Part, average_parts, calibration_of, hold_out
+from polyfid.learning.mixture import BinaryFit, Member, Mixture
 from polyfid.learning.plan import N_ROWS_BOOSTED, N_TUNING_SPARSE, Options, Target
 from polyfid.learning.progress import Callback, Progress
-from polyfid.learning.search import NEGLIGIBLE, learn
+from polyfid.learning.search import learn
 from polyfid.learning.spread import Spread
-from polyfid.model.calibration import calibration_error
 from polyfid.model.features import FeatureMap
 from polyfid.model.likelihoods import Likelihood
 from polyfid.model.prior import Prior
@@ -65,9 +64,6 @@ TOLERANCE, N_TOLERANCE = 25.0, 100.0
 MAX_PASSES = 50
 #: Steps in which inducing points move.
 MOVES = 15
-#: With more rows at the top level than this, calibration is checked on some that are held out, this
-#: share of them and at most so many.
-N_CHECKED, HELD_OUT, MOST_HELD_OUT = 1000, 0.2, 2000
 
 
 def fit_sparse(
@@ -121,7 +117,9 @@ def _fit_sparsely(
         return with_trees.mixture
     # The first part is kept until both are there.
     before, report = _part_of(earlier, boosted=False), replace(report, keeps=False)
-    return _weighed(with_trees, _fit_part(options, source, target, rng, before, report, None, both))
+    return average_parts(
+        with_trees, _fit_part(options, source, target, rng, before, report, None, both)
+    )
 
 
 def _part_of(mixture: Mixture | None, boosted: bool) -> Mixture | None:
@@ -133,14 +131,6 @@ def _part_of(mixture: Mixture | None, boosted: bool) -> Mixture | None:
     return replace(mixture, members=(own[0],), mean=mixture.mean if boosted else None)
 
 
-class _Part(NamedTuple):
-    """A model with or without a boosted mean; how probable held-out labels are, and their level."""
-
-    mixture: Mixture
-    log_p: Array
-    level: Indices
-
-
 def _fit_part(
     options: Options,
     source: Source,
@@ -150,7 +140,7 @@ def _fit_part(
     report: _Reporter,
     mean: BoostedMean | None = None,
     weighed: bool = False,
-) -> _Part:
+) -> Part:
     """A sparse model; if it is ``weighed``, some rows are held out at first."""
     belief, state = None, MOVING
     if earlier is None or (sparse := earlier.best.fit.sparse) is None:
@@ -165,32 +155,6 @@ def _fit_part(
     if options.optimise:
         model = _tune(model, options, report, may_move=state == MOVING)
     return _fit_all_rows(model, belief, source, target, report, weighed)
-
-
-def _weighed(one: _Part, other: _Part) -> Mixture:
-    """Both models, with weights under which labels that were held out are most probable.
-
-    Those of the top level count as much as all others together.
-    """
-    top = one.level == one.level.max()
-    shares = np.where(top, 1.0 / max(top.sum(), 1), 1.0 / max((~top).sum(), 1))
-
-    def cost(weight: float) -> float:
-        mixed = np.logaddexp(np.log(weight) + one.log_p, np.log1p(-weight) + other.log_p)
-        return -float(shares @ mixed)
-
-    weight = float(minimize_scalar(cost, bounds=(1e-3, 1.0 - 1e-3), method="bounded").x)
-    weights = [weight, 1.0 - weight]
-    if min(weights) < NEGLIGIBLE:
-        return (one, other)[int(np.argmax(weights))].mixture
-    parts = [
-        (w, replace(part.mixture.best, weight=w), part.mixture)
-        for w, part in zip(weights, (one, other), strict=True)
-    ]
-    parts.sort(key=lambda part: -part[0])
-    members = tuple(member for _, member, _ in parts)
-    mean, first = one.mixture.mean or other.mixture.mean, parts[0][2]
-    return replace(first, members=members, mean=mean)
 
 
 def _sampled(
@@ -311,7 +275,7 @@ def _fit_all_rows(
     target: Target,
     report: _Reporter,
     weighed: bool,
-) -> _Part:
+) -> Part:
     """The model with the posterior of all rows; passes begin with a belief, if there is one.
 
     Rows in memory that are held out at first tell of the calibration, and of the model's weight.
@@ -319,7 +283,7 @@ def _fit_all_rows(
     rows, calibration = source.view(model.features, target, model.mean is not None), None
     log_p, level = np.empty(0), np.empty(0, dtype=np.intp)
     if isinstance(rows, LabelledPoints) and (weighed or belief is None):
-        held_out = _held_out(rows.points, model.prior.n_levels - 1, weighed)
+        held_out = hold_out(rows.points, model.prior.n_levels - 1, weighed)
         if len(held_out):
             others = np.delete(np.arange(len(rows.points)), held_out)
             sparse = _passes(model, belief, rows.take(others), report).best.fit.sparse
@@ -327,31 +291,9 @@ def _fit_all_rows(
             out, belief = rows.take(held_out), sparse.belief
             level = out.points.level
             log_p = out.likelihood.tilted(*sparse.mean_and_variance(out.points)).log_z
-            calibration = _calibration(out, log_p, model.prior.n_levels - 1)
+            calibration = calibration_of(out, log_p, model.prior.n_levels - 1)
     mixture = replace(_passes(model, belief, rows, report), calibration=calibration)
-    return _Part(mixture, log_p, level)
-
-
-def _held_out(points: Points, top: int, weighed: bool) -> Indices:
-    """Rows to hold out: of all levels, or of the top level if it has many."""
-    rng, chosen = np.random.RandomState(0), []
-    for level, rows in points.segments():
-        n = rows.stop - rows.start
-        if weighed or (level == top and n > N_CHECKED):
-            size = min(int(HELD_OUT * n), MOST_HELD_OUT)
-            chosen.append(rows.start + rng.permutation(n)[:size])
-    return np.sort(np.concatenate([np.empty(0, dtype=np.intp), *chosen]))
-
-
-def _calibration(rows: LabelledPoints, log_p: Array, top: int) -> Calibration | None:
-    """How probabilities of labels of the top level turned out; None if they are too few."""
-    chosen = rows.points.level == top
-    if chosen.sum() < HELD_OUT * N_CHECKED:
-        return None
-    y, weight, log_p = rows.likelihood.y[chosen], rows.likelihood.weight[chosen], log_p[chosen]
-    p = np.where(y > 0.0, np.exp(log_p), -np.expm1(log_p))
-    error = float(calibration_error(p, y > 0.0, weight[None])[0])
-    return Calibration(len(y), -float(np.average(log_p, weights=weight)), error)
+    return Part(mixture, log_p, level)
 
 
 def _passes(
