@@ -132,6 +132,9 @@ def test_levels_without_enough_rows_of_both_classes_get_no_trees(rows):
     one_class = replace(rows, y=np.zeros_like(rows.y))
     assert boost(one_class, (0,), CLASSES) is None
     assert boost(rows, (), CLASSES) is None
+    # Of two different points there are five folds, most of them empty.
+    few = replace(rows, x=(rows.x[:, :1] > 0.0).astype(float))
+    assert boost(few, (0,), CLASSES) is None
 
 
 def test_a_fit_of_many_rows_has_a_boosted_mean(made, model):

@@ -58,10 +58,11 @@ class MultiFidelityClassifier(LatentClassifier):
         f_0 first, then for the corrections. Kernels of `polyfid.kernels` or scikit-learn. A kernel
         is taken as it is: write ``1.0 * RBF()`` for one whose scale is learnt too.
     mean : {"auto", "boosted", None}
-        "boosted": boosted trees learn from each level of 1000 rows or more first, and the latent
-        functions are linear in their log-odds, besides what Gaussian processes add. "auto": so it
-        is beyond 2000 rows, and below where held-out labels are more probable under it, if the
-        structure is learnt. None: Gaussian processes alone. See docs/scale.md.
+        "boosted": boosted trees learn first from each level of 1000 rows or more (from the top one
+        of several if it has more than 20 000), and the latent functions are linear in their
+        log-odds, besides what Gaussian processes add. "auto": so it is beyond 2000 rows, and below
+        where held-out labels are more probable under it, if the structure is learnt. None: Gaussian
+        processes alone. See docs/scale.md.
     rho : float or sequence of float
         Start value, one or one per step between levels; kept when ``optimizer=None``.
     levels : sequence, optional

@@ -23,7 +23,7 @@ from polyfid.model.trees import BoostedMean, Margin, Trees
 from polyfid.rows import Rows
 from polyfid.rows.rows import RARE
 
-# Constants of the trees, chosen by ``python -m benchmarks large``.
+# Constants of the trees, chosen on other draws than those of ``python -m benchmarks large``.
 #: Folds of levels of up to so many rows; the time of more than two grows with their number.
 FOLDS = ((20_000, 5), (200_000, 3))
 FEWEST_FOLDS = 2
@@ -78,19 +78,23 @@ def boost(
 ) -> Boosting | None:
     """Trees for the levels that have enough rows of both classes; None if there is no such level.
 
+    Rows of few different points, which come unmerged in blocks, may leave a fold without a class.
+
     ``watch`` is told of the folds so far and of how many there will be.
     """
-    positive = rows.y == target.positive
-    chosen = []
+    chosen, hashes = [], hash_rows(rows.x)
     for t in levels:
-        n_positive = int((positive & (rows.level == t)).sum())
-        if min(n_positive, int((rows.level == t).sum()) - n_positive) >= RARE:
-            chosen.append(t)
+        own = rows.level == t
+        y, k = rows.y[own] == target.positive, _n_folds(int(own.sum()))
+        fold = (hashes[own] % np.uint64(k)).astype(np.intp)
+        counts = np.bincount(2 * fold + y, minlength=2 * k).reshape(k, 2)
+        if counts.all() and counts.sum(axis=0).min() >= RARE:
+            chosen.append((t, k))
     if not chosen:
         return None
-    folds = [(t, k) for t in chosen for k in range(_n_folds(int((rows.level == t).sum())))]
+    folds = [(t, k) for t, n_folds in chosen for k in range(n_folds)]
     watch(0, len(folds))
-    trees: dict[int, list[Trees]] = {t: [] for t in chosen}
+    trees: dict[int, list[Trees]] = {t: [] for t, _ in chosen}
     # One core per fold is as fast as all cores for each, and does not wait for busy ones.
     pool = ThreadPoolExecutor(joblib.cpu_count())
     try:
