@@ -66,6 +66,27 @@ def learn(
     options: Options, rows: Rows, tuning: Rows, target: Target, rng: np.random.RandomState
 ) -> Mixture:
     """Compare the structures on the tuning rows, and average the best of them over all rows."""
+    refined, on = _rank(options, rows, tuning, target, rng)
+    mixture = average(refined, replace(on, rows=rows))
+    leader = shares(refined)[0][0]
+    mixture = replace(mixture, spread=spread(leader))
+    if not options.boosted or leader.structure.boosted:
+        return mixture
+    return or_boosted(mixture, leader, on, replace(on, rows=rows))
+
+
+def lead(options: Options, rows: Rows, target: Target, rng: np.random.RandomState) -> Candidate:
+    """The structure that leads on these rows, for fits that keep one."""
+    return shares(_rank(options, rows, rows, target, rng)[0])[0][0]
+
+
+def _rank(
+    options: Options, rows: Rows, tuning: Rows, target: Target, rng: np.random.RandomState
+) -> tuple[list[Candidate], Comparison]:
+    """The structures that have some weight, tuned on the tuning rows, and how they were compared.
+
+    Feature maps are learnt from all rows.
+    """
     few = tuning.sample(N_COMPARED, rng)
     on = Comparison(options, few, target, int(rng.randint(2**31 - 1)))
     pool = Parallel(n_jobs=options.n_jobs, prefer="processes")
@@ -74,13 +95,7 @@ def learn(
         on, leaders = replace(on, rows=tuning), shares(weighed)[:N_LEADERS]
         climbed = pool(delayed(climb)(on, c.structure, c.features, c) for c, _ in leaders)
         weighed = pool(delayed(weigh)(on, c) for c in climbed)
-    refined = refine(options, [c for c, _ in shares(weighed)], pool)
-    mixture = average(refined, replace(on, rows=rows))
-    leader = shares(refined)[0][0]
-    mixture = replace(mixture, spread=spread(leader))
-    if not options.boosted or leader.structure.boosted:
-        return mixture
-    return or_boosted(mixture, leader, on, replace(on, rows=rows))
+    return refine(options, [c for c, _ in shares(weighed)], pool), on
 
 
 def or_boosted(mixture: Mixture, leader: Candidate, on: Comparison, of_all: Comparison) -> Mixture:

@@ -29,7 +29,8 @@ from polyfid.learning.held_out import Part, average_parts, calibration_of, hold_
 from polyfid.learning.mixture import BinaryFit, Member, Mixture
 from polyfid.learning.plan import N_ROWS_BOOSTED, N_TUNING_SPARSE, Options, Target
 from polyfid.learning.progress import Callback, Progress
-from polyfid.learning.search import learn
+from polyfid.learning.search import lead
+from polyfid.learning.search import spread as spread_of_leader
 from polyfid.learning.spread import Spread
 from polyfid.model.features import FeatureMap
 from polyfid.model.likelihoods import Likelihood
@@ -48,7 +49,7 @@ TUNING: Outcome = "tuning"
 #: Rows from which a start is found by exact inference, and those from which structure is learnt.
 N_START, N_STRUCTURE = 600, 1500
 #: The same with a boosted mean, and rows that its Gaussian processes are tuned on.
-N_STRUCTURE_BOOSTED, N_TUNING_BOOSTED = 600, 6000
+N_STRUCTURE_BOOSTED, N_TUNING_BOOSTED = 1000, 6000
 #: Rows that a sparse posterior keeps, to show what rows are like.
 N_KEPT = 2000
 #: How far a belief may be from its fixed point, in standard deviations, while tuning and in the
@@ -319,22 +320,25 @@ def _start(
 ) -> _SparseModel:
     """Structure and hyper-parameters from a few of the rows, by exact inference."""
     sample, boosted = source.sample, mean is not None
+    optimum: Optimum | None
     if options.label_noise is None:  # Laplace is fast, and good enough for a start
         options = replace(options, inference="laplace", may_choose=False)
     if options.learns_structure:
         few = sample.sample(N_STRUCTURE_BOOSTED if boosted else N_STRUCTURE, rng)
-        # Inducing points are counted for processes that lower levels share with higher ones.
-        # With a boosted mean few rows cannot say that there is no correction: trees know the lower
-        # level better than they do.
-        options = replace(options, links=() if boosted else ("same", "apart"))
+        # Few rows cannot say that levels are the same or unrelated; co-kriging comes to either
+        # where many rows say so. And beside margins, few rows seem to need no functions at all.
+        plain = replace(options, links=(), boosted=(), mean=None)
         with suitable_threads(len(few)):
-            learnt = learn(options, few, few, target, rng)
-        best, spread = learnt.best, learnt.spread
+            leader = lead(plain, few, target, rng)
+            spread = spread_of_leader(leader)
+        structure = replace(leader.structure, boosted=options.boosted)
         # The same kind of map, learnt from more rows.
-        features = type(best.features).of(sample.x, sample.weight) or best.features
-        if features(few.x[:1]).shape != best.features(few.x[:1]).shape:
-            features = best.features
-        name, prior, optimum, label_theta = best.name, best.fit.prior, best.fit.optimum, np.empty(0)
+        features = type(leader.features).of(sample.x, sample.weight) or leader.features
+        if features(few.x[:1]).shape != leader.features(few.x[:1]).shape:
+            features = leader.features
+        name, optimum, label_theta = str(structure), leader.optimum, np.empty(0)
+        prior = structure.prior(features, leader.n_columns, options)
+        prior = prior.with_theta(leader.optimum.theta)
     else:
         few = sample.sample(N_START, rng)
         name, features = GIVEN, plain_features(options, sample)
