@@ -16,7 +16,8 @@ from polyfid import ArrayBlocks, MultiFidelityClassifier, model_files
 from polyfid.datasets import make_cokriging
 from polyfid.estimator import fitted as estimator_fitted
 from polyfid.kernels import RBF, Categorical, Linear
-from polyfid.learning import sparse as learning_fit
+from polyfid.learning import sparse as learning_sparse
+from polyfid.learning import structures
 from polyfid.learning.plan import EXACT_ROWS, Options, make_plan
 from polyfid.rows.source import one_blas_thread
 
@@ -370,7 +371,7 @@ def test_a_fit_that_is_interrupted_while_it_is_tuned_goes_on(data, tmp_path, mon
     with pytest.raises(KeyboardInterrupt):
         first.fit_blocks(blocks, checkpoint=path, callback=stop_tuning_at(share, passes))
     assert not hasattr(first, "report_")
-    monkeypatch.setattr(learning_fit, "learn", Mock(side_effect=AssertionError("searched again")))
+    monkeypatch.setattr(learning_sparse, "lead", Mock(side_effect=AssertionError("searched again")))
     for model in (first, polyfid.load(path).set_params(warm_start=True)):
         assert count_tuning(model, blocks) <= (1.0 - share) * passes + 12
         assert model.converged_
@@ -378,6 +379,16 @@ def test_a_fit_that_is_interrupted_while_it_is_tuned_goes_on(data, tmp_path, mon
         gain = model.log_marginal_likelihood_value_ - whole.log_marginal_likelihood_value_
         assert gain > -0.5
         assert_same(model, whole, data, 0.05)
+
+
+def test_few_rows_do_not_say_that_levels_are_the_same():
+    x = np.random.RandomState(0).uniform(-2.0, 2.0, (460, 1))
+    y, fidelity = (x[:, 0] > 0.0).astype(int), np.repeat([0, 1], [400, 60])
+    whole = MultiFidelityClassifier(random_state=0).fit(x, y, fidelity=fidelity)
+    assert any(structures.LINKS["same"] in s.name for s in whole.structures_)
+    model = MultiFidelityClassifier(n_inducing=20, random_state=0).fit(x, y, fidelity=fidelity)
+    links = [words for link, words in structures.LINKS.items() if link != "linked"]
+    assert not any(link in model.structures_[0].name for link in links)
 
 
 def test_tuning_is_saved_when_that_takes_little_of_the_time(data, tmp_path, monkeypatch):

@@ -214,7 +214,7 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
     ) -> tuple[list[Any], Indices]:
         """What a method of `Mixture` answers for each class, and where each row went."""
         x, level, back = self._new_rows(X, fidelity)
-        size = max(m.fit.posterior.size for mixture in self._mixtures for m in mixture.members)
+        size = max(mixture.size for mixture in self._mixtures)
         # As in the fit, so that limits of other threads do not change the numbers.
         with posterior_needed(), suitable_threads(size):
             return [method(mixture, x, level, *given) for mixture in self._mixtures], back

@@ -14,6 +14,7 @@ from polyfid.arrays import Array
 from polyfid.estimator.constraints import read_options
 from polyfid.estimator.inputs import FitInfo
 from polyfid.inference import SCHEMES
+from polyfid.inference.linalg import suitable_threads
 from polyfid.kernels import Kernel
 from polyfid.learning.fit import GIVEN
 from polyfid.learning.mixture import BinaryFit, Member, Mixture
@@ -383,9 +384,10 @@ def _check_mixture(mixture: Mixture, n_features: int, n_levels: int) -> None:
     if mixture.mean is not None:
         mixture.mean.check(n_levels, n_features)
     _demand(mixture.mean or not any(m.boosted for m in mixture.members), "the trees of a mean")
-    # Any other inconsistency shows in the prediction of any row, such as one of zeros.
+    # Any other inconsistency shows in the prediction of any row, such as one of zeros. What it
+    # computes is kept, and must be what any prediction would have computed, to the last bit.
     x, top = np.zeros((1, n_features)), np.array([n_levels - 1], dtype=np.intp)
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), suitable_threads(mixture.size):
         moments = mixture.mean_and_variance(x, top)
     _demand(all(moment.shape == (1,) for moment in moments), "a prediction for each row")
 

@@ -149,6 +149,11 @@ class Mixture:
     calibration: Calibration | None = None
 
     @property
+    def size(self) -> int:
+        """The size of the largest matrices that a prediction takes."""
+        return max(member.fit.posterior.size for member in self.members)
+
+    @property
     def best(self) -> Member:
         return self.members[0]
 
