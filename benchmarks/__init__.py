@@ -8,6 +8,7 @@ of one thread; every ratio comes from one run, its two sides taking turns.
 
 import os
 
-# BLAS and OpenMP read these once, when numpy and the peers load them, which is after this.
+# BLAS and OpenMP read these once, when numpy and the peers load them, which is after this. A
+# benchmark whose methods may use all cores starts processes with another number (`run_python`).
 for _name in ("OPENBLAS", "OMP", "MKL", "BLIS", "VECLIB_MAXIMUM"):
-    os.environ[f"{_name}_NUM_THREADS"] = "1"
+    os.environ[f"{_name}_NUM_THREADS"] = os.environ.get("POLYFID_BENCHMARK_THREADS", "1")

@@ -1,244 +1,210 @@
-"""Many rows against boosted trees: log-loss, ROC AUC, calibration and time.
+"""Many rows (`run`) and 3000 to 30 000 rows (`middle`) beside trees and Gaussian processes alone.
 
-Every rival stops early on held-out rows and has the better of two depths. Times are wall time with
-all cores, one method after the other; the rival whose time counts is the tree of lowest log-loss.
-POLYFID_LARGE="rough 100000 3000,hastie" runs some of the problems only.
+Problems are in `large_problems` and `real_tables`, methods in `large_methods` and `large_trees`.
+Every method runs in a process of its own with all cores, one after the other. What it reached is
+kept in ``benchmarks/out/large``: a run that was stopped goes on where it was. Remove the lines of
+polyfid there to measure another version, or the folder to measure everything again.
+
+``POLYFID_LARGE="rough 100000*,movies"`` runs some of the problems only, and
+``POLYFID_LARGE_METHODS="polyfid,xgboost"`` some of the methods; ``*`` stands for anything.
 """
 
 from __future__ import annotations
 
+import json
 import os
-import time
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+import tempfile
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-from scipy.special import expit
-from sklearn.datasets import make_friedman1, make_hastie_10_2
-from sklearn.metrics import roc_auc_score
+from benchmarks import large_problems
+from benchmarks.figures import Context, Figure, Skip, Table, at_least, at_most, info
+from benchmarks.large_methods import MANY, METHODS, TREES, scores
+from benchmarks.large_problems import Large, Problem
+from benchmarks.large_trees import N_CORES
+from benchmarks.timing import run_python
+from experiments.run import RowFile
 
-from benchmarks.figures import Context, Figure, Skip, Table, at_least, at_most, info, peer
-from polyfid import MultiFidelityClassifier
-from polyfid.datasets import make_cokriging, make_rough
-from polyfid.model.calibration import calibration_error
+FOLDER = Path(__file__).parent / "out" / "large"
+OURS, NO_TREES, BOOSTED = "polyfid", "polyfid mean=None", "polyfid mean=boosted"
+#: Goals: time in times that of the best trees, calibration error, way from the best rival.
+TIME, CALIBRATED, WAY = 3.0, 0.01, 1.0 / 3.0
+#: Goals at a million rows: seconds, megabytes, seconds for a million predictions.
+SECONDS, MEMORY, PREDICT = 180.0, 2000.0, 30.0
 
-Array = NDArray[np.float64]
-N_TEST, DEPTHS, MOST_TREES, PATIENCE = 20_000, (5, 8), 1000, 20
-SIZES = ((100_000, 3_000), (300_000, 5_000), (1_000_000, 10_000))
-QUICK = ((10_000, 500),)
-SEED = 100  # constants were chosen on other draws
-CATBOOST_ROWS = 200_000  # with more it takes a quarter of an hour
-WEIGHTS = (0.1, 0.5)
-TIME, CALIBRATED, GAP = 3.0, 0.01, 1.0 / 3.0
-
-
-class Large(NamedTuple):
-    """Training rows of levels 0 and 1, test rows of level 1; ``q`` is P(y = 1), if it is known."""
-
-    X: Array
-    y: NDArray[Any]
-    level: NDArray[Any]
-    X_test: Array
-    y_test: NDArray[Any]
-    q: Array | None
-
-
-def rough(n_low: int, n_high: int) -> Large:
-    made = make_rough(n_low, n_high, n_test=N_TEST, random_state=SEED)
-    train, test = (made.data, made.target, made.fidelity), (made.test_data, made.test_target)
-    return Large(*train, *test, made.test_probability)
-
-
-def cokriging(n_low: int, n_high: int) -> Large:
-    made = make_cokriging(n_low, n_high, 5, labels="sigmoid", n_test=N_TEST, random_state=SEED)
-    train, test = (made.data, made.target, made.fidelity), (made.test_data, made.test_target)
-    return Large(*train, *test, expit(made.test_latent[:, 1]))
-
-
-def flipped(X: Array, y: NDArray[Any], share: float = 0.05) -> Large:
-    """Labels of a table: a few trusted ones, half of the rest for testing, cheap ones flipped.
-
-    Flips depend on the features: their log-odds are a line and a wave of two of them.
-    """
-    rng = np.random.RandomState(0)
-    order = rng.permutation(len(X))
-    X, y = X[order], y[order].astype(int)
-    z = (X - X.mean(axis=0)) / np.maximum(X.std(axis=0), 1e-12)
-    odds = -1.2 + 1.2 * z[:, 0] + np.sin(3.0 * z[:, 1 % z.shape[1]])
-    cheap = y ^ (rng.uniform(size=len(y)) < 0.6 * expit(odds))
-    n_test, n_high = len(X) // 4, int(share * len(X))
-    level = np.repeat([0, 1], [len(X) - n_test - n_high, n_high])
-    n = len(level)
-    return Large(X[:n], np.where(level == 1, y[:n], cheap[:n]), level, X[n:], y[n:], None)
-
-
-def hastie(context: Context) -> Large:
-    X, y = make_hastie_10_2(40_000, random_state=0)
-    return flipped(X, y > 0)
-
-
-def friedman(context: Context) -> Large:
-    X, y = make_friedman1(40_000, noise=3.0, random_state=0)
-    return flipped(X, y > np.median(y))
-
-
-def named(context: Context) -> Iterator[tuple[str, Callable[[], Large]]]:
-    for n_low, n_high in QUICK if context.quick else SIZES:
-        for make in (rough, cokriging):
-            yield f"{make.__name__} {n_low} {n_high}", lambda m=make, s=(n_low, n_high): m(*s)
-    for table in (hastie, friedman):
-        yield table.__name__, lambda t=table: t(context)
-
-
-class Boosted(NamedTuple):
-    """XGBoost or LightGBM: rows, weights and margins to margins of other rows."""
-
-    name: str
-
-    def __call__(
-        self, X: Array, y: Any, others: list[Array], margin: Array | None, margins: list[Array]
-    ) -> list[Array]:
-        """Margins of other rows; the first tenth of the rows says when to stop."""
-        n = min(max(len(X) // 10, 100), 20_000)
-        margin = np.zeros(len(X)) if margin is None else margin
-        margins = margins or [np.zeros(len(o)) for o in others]
-        fits = [getattr(self, f"_{self.name}")(X, y, margin, n, depth) for depth in DEPTHS]
-        _, predict = min(fits, key=lambda fit: fit[0])
-        return [m + predict(o) for o, m in zip(others, margins, strict=True)]
-
-    def _xgboost(self, X: Array, y: Any, margin: Array, n: int, depth: int) -> Any:
-        xgboost = peer("xgboost")
-        model = xgboost.XGBClassifier(
-            n_estimators=MOST_TREES,
-            max_depth=depth,
-            learning_rate=0.1,
-            early_stopping_rounds=PATIENCE,
-            base_score=0.5,
-        )
-        told = {"eval_set": [(X[:n], y[:n])], "base_margin_eval_set": [margin[:n]]}
-        model.fit(X[n:], y[n:], base_margin=margin[n:], verbose=False, **told)
-        return model.best_score, lambda Z: model.predict(Z, output_margin=True)
-
-    def _lightgbm(self, X: Array, y: Any, margin: Array, n: int, depth: int) -> Any:
-        lightgbm = peer("lightgbm")
-        model = lightgbm.LGBMClassifier(
-            n_estimators=MOST_TREES, num_leaves=2**depth - 1, learning_rate=0.1, verbose=-1
-        )
-        stop = lightgbm.early_stopping(PATIENCE, verbose=False)
-        told = {"eval_set": [(X[:n], y[:n])], "eval_init_score": [margin[:n]]}
-        model.fit(X[n:], y[n:], init_score=margin[n:], callbacks=[stop], **told)
-        score = model.best_score_["valid_0"]["binary_logloss"]
-        return score, lambda Z: model.predict(Z, raw_score=True)
-
-
-def of_trees(name: str, way: str, rows: Large) -> Array:
-    """Probabilities of the test rows by trees, in one of the ways to use both levels."""
-    boost, X, y, top = Boosted(name), rows.X, rows.y, rows.level == 1
-    if way == "pooled":
-        order = np.random.RandomState(0).permutation(len(X))
-        return expit(boost(X[order], y[order], [rows.X_test], None, [])[0])
-    if way == "trusted only":
-        return expit(boost(X[top], y[top], [rows.X_test], None, [])[0])
-    low, low_test = boost(X[~top], y[~top], [X[top], rows.X_test], None, [])
-    if way == "stacked":
-        Z, Z_test = (np.column_stack(c) for c in ((X[top], low), (rows.X_test, low_test)))
-        return expit(boost(Z, y[top], [Z_test], None, [])[0])
-    return expit(boost(X[top], y[top], [rows.X_test], low, [low_test])[0])
-
-
-def catboost(rows: Large) -> Array:
-    """CatBoost, with the better of some weights of cheap rows by held-out trusted ones."""
-    if len(rows.X) > CATBOOST_ROWS:
-        raise Skip("too many rows")
-    top = np.flatnonzero(rows.level == 1)
-    out = np.isin(np.arange(len(rows.X)), top[: len(top) // 5])
-    best = None
-    for weight in WEIGHTS:
-        model = peer("catboost").CatBoostClassifier(
-            iterations=MOST_TREES, depth=8, verbose=False, early_stopping_rounds=PATIENCE
-        )
-        w = np.where(rows.level == 1, 1.0, weight)[~out]
-        model.fit(rows.X[~out], rows.y[~out], w, eval_set=(rows.X[out], rows.y[out]))
-        score = model.best_score_["validation"]["Logloss"]
-        if best is None or score < best[0]:
-            best = score, model
-    assert best is not None
-    return np.asarray(best[1].predict_proba(rows.X_test)[:, 1])
-
-
-def ours(rows: Large, **options: Any) -> Array:
-    model = MultiFidelityClassifier(random_state=0, **options)
-    model.fit(rows.X, rows.y, fidelity=rows.level)
-    return np.asarray(model.predict_proba(rows.X_test)[:, 1])
-
-
-def methods(context: Context) -> dict[str, Callable[[Large], Array]]:
-    """Ours first, without trees second."""
-    found: dict[str, Callable[[Large], Array]] = {
-        "polyfid": ours,
-        "polyfid, mean=None": lambda rows: ours(rows, mean=None),
-    }
-    for name in ("xgboost", "lightgbm"):
-        for way in ("base margin", "stacked", "pooled", "trusted only"):
-            found[f"{name}, {way}"] = lambda rows, n=name, w=way: of_trees(n, w, rows)
-    return found | {"catboost, weighted": catboost}
+#: What was kept of the methods on a problem.
+Results = dict[str, dict[str, Any]]
 
 
 def run(context: Context) -> list[Figure]:
-    """Every method on every problem."""
-    figures: list[Figure] = []
-    wanted = os.environ.get("POLYFID_LARGE", "")
-    for name, make in named(context):
-        if wanted and name not in wanted.split(","):
-            continue
-        rows, results, lines = make(), {}, []
-        for method, predict in methods(context).items():
-            context.progress(f"large: {name}, {method}")
-            started = time.perf_counter()
-            try:
-                p = np.clip(predict(rows), 1e-12, 1.0 - 1e-12)
-            except Skip as skip:
-                context.progress(f"{method}: {skip}")
-                continue
-            results[method] = (*scores(p, rows), time.perf_counter() - started)
-            loss, auc, error, seconds = results[method]
-            lines.append([method, f"{loss:.4f}", f"{auc:.4f}", f"{error:.4f}", f"{seconds:.1f}"])
-            context.progress("  ".join(lines[-1]))
-        title = name if rows.q is None else f"{name}: best {scores(rows.q, rows)[0]:.4f}"
-        header = ["method", "log-loss", "ROC AUC", "calibration error", "s"]
-        context.tables.append(Table(title, header, lines))
-        figures += _figures(name, rows, results)
+    """Every method on every problem of many rows, against the best of them."""
+    methods = [name for name in METHODS if name != BOOSTED]
+    figures = []
+    for problem in chosen("POLYFID_LARGE", large_problems.large(context)):
+        results, found = measure(context, problem, methods)
+        figures += found
+        if OURS in results and len(results) > 1:
+            figures += _against_all(f"large, {problem.name}", results)
     return figures
 
 
-def scores(p: Array, rows: Large) -> tuple[float, float, float]:
-    """Log-loss, ROC AUC and calibration error; expected ones where probabilities are known."""
-    y = rows.y_test
-    q = y if rows.q is None else rows.q
-    loss = -float(np.mean(q * np.log(p) + (1.0 - q) * np.log1p(-p)))
-    error = float(calibration_error(p, q, np.ones((1, len(p))))[0])
-    return loss, float(roc_auc_score(y, p)), error
+def middle(context: Context) -> list[Figure]:
+    """Both ways at once against a Gaussian process and trees alone."""
+    methods = [name for name in METHODS if name != "svgp"]
+    figures = []
+    for problem in chosen("POLYFID_LARGE", large_problems.middle(context)):
+        results, found = measure(context, problem, methods)
+        figures += found
+        if OURS in results and len(results) > 1:
+            figures += _against_both_ways(f"middle, {problem.name}", results)
+    return figures
 
 
-def _figures(name: str, rows: Large, results: dict[str, tuple[float, ...]]) -> list[Figure]:
-    loss, auc, error, seconds = results["polyfid"]
-    others = {method: r for method, r in results.items() if method != "polyfid"}
-    trees = {method: r for method, r in others.items() if "mean=None" not in method}
-    best = min(others, key=lambda method: others[method][0])
-    tree = min(trees, key=lambda method: trees[method][0])
-    figures = [
-        at_most(f"large, {name}: log-loss minus the best", loss - others[best][0], 0.0, note=best),
-        at_least(
-            f"large, {name}: ROC AUC minus the best", auc - max(r[1] for r in others.values()), 0.0
-        ),
-        at_most(f"large, {name}: calibration error", error, CALIBRATED),
-        at_most(
-            f"large, {name}: time, × the best trees", seconds / trees[tree][3], TIME, note=tree
-        ),
+def chosen(variable: str, items: Iterable[Any]) -> list[Any]:
+    """The items, problems or names, that the patterns of an environment variable name."""
+    items = list(items)
+    patterns = [p.strip() for p in os.environ.get(variable, "").split(",") if p.strip()]
+    names = [item.name if isinstance(item, Problem) else item for item in items]
+    for pattern in patterns:
+        if not any(fnmatchcase(name, pattern) for name in names):
+            raise ValueError(f"{variable} has {pattern!r}, which is none of {', '.join(names)}")
+    return [
+        item
+        for item, name in zip(items, names, strict=True)
+        if not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
     ]
-    if rows.q is not None:
-        own = scores(rows.q, rows)[0]
-        share = (trees[tree][0] - loss) / (trees[tree][0] - own)
-        figures.append(info(f"large, {name}: of the way from the best trees to the best", share))
+
+
+def measure(
+    context: Context, problem: Problem, methods: Sequence[str]
+) -> tuple[Results, list[Figure]]:
+    """What methods reach on a problem, as it was kept or anew, and figures of those that failed."""
+    kept, figures = RowFile(FOLDER), []
+    results = _kept(kept, problem.name)
+    methods = chosen("POLYFID_LARGE_METHODS", methods)
+    left = [name for name in methods if not {*METHODS[name].answers} <= {*results}]
+    if left:
+        context.progress(f"large: {problem.name}")
+        try:
+            rows = problem.make()
+        except Skip as skip:
+            return {}, [Figure(f"large, {problem.name}", None, note=f"skipped: {skip}")]
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "problem.npz")
+            rows.save(path)
+            for name in left:
+                if reason := METHODS[name].missing(len(rows.X)):
+                    context.progress(f"  {name}: skipped, {reason}")
+                    continue
+                try:
+                    answers = _in_a_process(path, name)
+                except RuntimeError as error:
+                    note = f"failed: {error}"
+                    figures.append(
+                        Figure(f"large, {problem.name}, {name}", None, met=False, note=note)
+                    )
+                    continue
+                for answer, found in answers.items():
+                    about = {"experiment": "large", "problem": problem.name, "method": answer}
+                    kept.append({**about, **_best_possible(rows), "n": len(rows.X), **found})
+                    context.progress("  ".join(_line(answer, found)))
+        # As it will be read again, with the digits that are kept.
+        results = _kept(RowFile(FOLDER), problem.name)
+    wanted = [answer for name in methods for answer in METHODS[name].answers]
+    results = {name: results[name] for name in wanted if name in results}
+    if results:
+        best = next(iter(results.values())).get("best_possible")
+        title = problem.name if best is None else f"{problem.name}: best possible {best:.4f}"
+        lines = [_line(name, found) for name, found in results.items()]
+        context.tables.append(Table(title, HEADER, lines))
+    return results, figures
+
+
+def _in_a_process(path: Path, method: str) -> Results:
+    printed = run_python("-m", "benchmarks.large_methods", str(path), method, n_threads=N_CORES)
+    answers: Results = json.loads(printed.splitlines()[-1])
+    return answers
+
+
+def _kept(kept: RowFile, problem: str) -> Results:
+    return {row["method"]: row for row in kept.rows.values() if row["problem"] == problem}
+
+
+def _best_possible(rows: Large) -> dict[str, float]:
+    """The log-loss of the labels' own probabilities, if they are known."""
+    return {} if rows.q is None else {"best_possible": scores(rows.q, rows)["log_loss"]}
+
+
+HEADER = ["method", "log-loss", "ROC AUC", "calibration error", "s", "CPU s"]
+HEADER += ["s, settings known", "peak, MB", "settings"]
+
+
+def _line(name: str, found: dict[str, Any]) -> list[str]:
+    quality = [f"{found[key]:.4f}" for key in ("log_loss", "roc_auc", "calibration")]
+    seconds = [f"{found[key]:.1f}" for key in ("wall", "cpu", "wall_known")]
+    return [name, *quality, *seconds, f"{found['peak'] / 1e6:.0f}", found.get("settings", "")]
+
+
+def _best(results: Results) -> str:
+    return min(results, key=lambda name: float(results[name]["log_loss"]))
+
+
+def _against_all(name: str, results: Results) -> list[Figure]:
+    ours = results[OURS]
+    others = {method: r for method, r in results.items() if method != OURS}
+    best = _best(others)
+    auc = max(others, key=lambda method: float(others[method]["roc_auc"]))
+    gaps = ours["log_loss"] - others[best]["log_loss"], ours["roc_auc"] - others[auc]["roc_auc"]
+    figures = [
+        at_most(f"{name}: log-loss less the best", gaps[0], 0.0, note=best),
+        at_least(f"{name}: ROC AUC less the best", gaps[1], 0.0, note=auc),
+        at_most(f"{name}: calibration error", ours["calibration"], CALIBRATED),
+    ]
+    figures += _times(name, results, TIME)
+    if "best_possible" in ours:
+        share = gaps[0] / (ours["best_possible"] - others[best]["log_loss"])
+        label = f"{name}: of the way from the best to the labels' own probabilities"
+        rough = "rough" in name
+        figures.append(at_least(label, share, WAY, note=best) if rough else info(label, share))
+    if ours["n"] >= MANY:
+        figures += [
+            at_most(f"{name}: fit", ours["wall"], SECONDS, "s"),
+            at_most(f"{name}: memory", ours["peak"] / 1e6, MEMORY, "MB"),
+            at_most(f"{name}: a million predictions", ours["predict"], PREDICT, "s"),
+        ]
     return figures
+
+
+def _times(name: str, results: Results, bound: float | None = None) -> list[Figure]:
+    """Our time beside that of the trees of lowest log-loss, with and without their search."""
+    trees = {method: results[method] for method in TREES if method in results}
+    if not trees:
+        return []
+    tree, wall = _best(trees), results[OURS]["wall"]
+    whole, alone = (wall / trees[tree][key] for key in ("wall", "wall_known"))
+    label, unit = f"{name}: time", "x the best trees"
+    return [
+        info(label, whole, unit, tree)
+        if bound is None
+        else at_most(label, whole, bound, unit, tree),
+        info(f"{label}, their settings known", alone, unit, tree),
+    ]
+
+
+def _against_both_ways(name: str, results: Results) -> list[Figure]:
+    ours = results[OURS]["log_loss"]
+    figures = []
+    trees = {method: results[method] for method in TREES if method in results}
+    if NO_TREES in results:
+        gap = ours - results[NO_TREES]["log_loss"]
+        figures.append(at_most(f"{name}: log-loss less Gaussian processes alone", gap, 0.0))
+    if trees:
+        best = _best(trees)
+        gap = ours - trees[best]["log_loss"]
+        figures.append(at_most(f"{name}: log-loss less trees alone", gap, 0.0, note=best))
+    if BOOSTED in results:
+        gap = ours - results[BOOSTED]["log_loss"]
+        figures.append(info(f"{name}: log-loss less mean=boosted", gap))
+    return figures + _times(name, results)

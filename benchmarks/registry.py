@@ -51,6 +51,7 @@ BENCHMARKS: dict[str, Callable[[Context], list[Figure]]] = {
     "vecchia": sparse.against_vecchia,
     "scale": scale.run,
     "large": large.run,
+    "middle": large.middle,
     "svgp": scale.against_svgp,
     "adversary": adversary.run,
 }

@@ -6,15 +6,19 @@ JSON, and prints what it reached after every epoch, as JSON.
 
 from __future__ import annotations
 
+import copy
 import json
 import sys
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import gpytorch
 import numpy as np
 import torch
 from sklearn.cluster import KMeans
+
+CLIP = 1e-6  # what single precision tells from 1
 
 
 class CoKriging(gpytorch.kernels.Kernel):
@@ -66,10 +70,13 @@ class Logit(gpytorch.likelihoods.likelihood._OneDimensionalLikelihood):
         return torch.distributions.Bernoulli(logits=function_samples)
 
 
-def main(path: str, options: dict[str, Any]) -> dict[str, Any]:
+def fit(data: Mapping[str, Any], options: dict[str, Any]) -> dict[str, Any]:
+    """Seconds and log-loss of the test rows after each epoch.
+
+    If ``data`` has rows ``x_new``, ``new`` has their probabilities, those of the best epoch.
+    """
     torch.manual_seed(options["seed"])
     torch.set_num_threads(options["threads"])
-    data = np.load(path)
     centre, scale = data["x"].mean(axis=0), data["x"].std(axis=0)
     started, scoring = time.perf_counter(), 0.0
 
@@ -87,6 +94,7 @@ def main(path: str, options: dict[str, Any]) -> dict[str, Any]:
     bound = gpytorch.mlls.VariationalELBO(likelihood, model, num_data=len(y))
     adam = torch.optim.Adam(model.parameters(), lr=options["rate"])
     trace: list[list[float]] = []
+    best: dict[str, Any] = {}
     while not trace or trace[-1][0] < options["seconds"]:
         for index in torch.randperm(len(y)).split(1024):
             adam.zero_grad()
@@ -94,9 +102,15 @@ def main(path: str, options: dict[str, Any]) -> dict[str, Any]:
             adam.step()
         now = time.perf_counter()
         trace.append([now - started - scoring, log_loss(model, x_test, y_test)])
+        if trace[-1][1] == min(loss for _, loss in trace):
+            best = copy.deepcopy(model.state_dict())
         scoring += time.perf_counter() - now
         print(f"    {trace[-1][0]:.1f} s: {trace[-1][1]:.4f}", file=sys.stderr, flush=True)
-    return {"options": options, "trace": trace}
+    result = {"options": options, "trace": trace}
+    if "x_new" in data:
+        model.load_state_dict(best)
+        result["new"] = probabilities(model, rows(data["x_new"], 1)).double().numpy()
+    return result
 
 
 def _centres(x: Any, options: dict[str, Any]) -> Any:
@@ -112,21 +126,26 @@ def _centres(x: Any, options: dict[str, Any]) -> Any:
 
 
 def log_loss(model: Any, x: Any, y: Any) -> float:
-    """Of labels 0 or 1 under the posterior predictive, by quadrature."""
+    """Of labels 0 or 1 under the posterior predictive."""
+    p = probabilities(model, x)
+    return float(-torch.where(y > 0.5, p, 1.0 - p).log().mean())
+
+
+def probabilities(model: Any, x: Any) -> Any:
+    """Of label 1 under the posterior predictive, by quadrature."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(32)
     nodes = torch.as_tensor(nodes, dtype=x.dtype)
     weights = torch.as_tensor(weights / weights.sum(), dtype=x.dtype)
     model.eval()
     parts = []
     with torch.no_grad():
-        for block, labels in zip(x.split(4096), y.split(4096), strict=True):
+        for block in x.split(4096):
             f = model(block)
             latent = f.mean[:, None] + f.variance.clamp_min(0.0).sqrt()[:, None] * nodes
-            p = (torch.sigmoid(latent) @ weights).clamp(1e-12, 1.0 - 1e-12)
-            parts.append(-torch.where(labels > 0.5, p, 1.0 - p).log())
+            parts.append(torch.sigmoid(latent) @ weights)
     model.train()
-    return float(torch.cat(parts).mean())
+    return torch.cat(parts).clamp(CLIP, 1.0 - CLIP)
 
 
 if __name__ == "__main__":
-    print(json.dumps(main(sys.argv[1], json.loads(sys.argv[2]))))
+    print(json.dumps(fit(np.load(sys.argv[1]), json.loads(sys.argv[2]))))

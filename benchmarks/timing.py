@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import subprocess
 import sys
 import time
@@ -44,6 +45,19 @@ def take_turns(
     return {name: np.array(taken) for name, taken in seconds.items()}, results
 
 
+class Timed(NamedTuple):
+    """What a call returned, and its seconds of the clock and of the processor."""
+
+    result: Any
+    wall: float
+    cpu: float
+
+
+def timed(call: Callable[[], Any]) -> Timed:
+    wall, cpu = time.perf_counter(), time.process_time()
+    return Timed(call(), time.perf_counter() - wall, time.process_time() - cpu)
+
+
 class Score(NamedTuple):
     """ROC AUC and log-loss."""
 
@@ -58,11 +72,15 @@ def score(y: NDArray[np.intp], probability: NDArray[np.float64]) -> Score:
     )
 
 
-def run_python(*arguments: str) -> str:
-    """What Python prints, called with these arguments in a process of its own."""
+def run_python(*arguments: str, n_threads: int = 1) -> str:
+    """What Python prints, called with these arguments in a process of its own.
+
+    BLAS and OpenMP have ``n_threads`` threads there, if it runs a module of the benchmarks.
+    """
     done = subprocess.run(
         [sys.executable, *arguments],
         cwd=Path(__file__).parents[1],
+        env={**os.environ, "POLYFID_BENCHMARK_THREADS": str(n_threads)},
         stdout=subprocess.PIPE,
         text=True,
     )
