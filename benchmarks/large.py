@@ -22,7 +22,7 @@ from typing import Any
 from benchmarks import large_problems
 from benchmarks.figures import Context, Figure, Skip, Table, at_least, at_most, info
 from benchmarks.large_methods import MANY, METHODS, TREES, scores
-from benchmarks.large_problems import Large, Problem
+from benchmarks.large_problems import Problem
 from benchmarks.large_trees import N_CORES
 from benchmarks.timing import run_python
 from experiments.run import RowFile
@@ -81,60 +81,61 @@ def measure(
     context: Context, problem: Problem, methods: Sequence[str]
 ) -> tuple[Results, list[Figure]]:
     """What methods reach on a problem, as it was kept or anew, and figures of those that failed."""
-    kept, figures = RowFile(FOLDER), []
-    results = _kept(kept, problem.name)
     methods = chosen("POLYFID_LARGE_METHODS", methods)
-    left = [name for name in methods if not {*METHODS[name].answers} <= {*results}]
-    if left:
-        context.progress(f"large: {problem.name}")
-        try:
-            rows = problem.make()
-        except Skip as skip:
-            return {}, [Figure(f"large, {problem.name}", None, note=f"skipped: {skip}")]
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder, "problem.npz")
-            rows.save(path)
-            for name in left:
-                if reason := METHODS[name].missing(len(rows.X)):
-                    context.progress(f"  {name}: skipped, {reason}")
-                    continue
-                try:
-                    answers = _in_a_process(path, name)
-                except RuntimeError as error:
-                    note = f"failed: {error}"
-                    figures.append(
-                        Figure(f"large, {problem.name}, {name}", None, met=False, note=note)
-                    )
-                    continue
-                for answer, found in answers.items():
-                    about = {"experiment": "large", "problem": problem.name, "method": answer}
-                    kept.append({**about, **_best_possible(rows), "n": len(rows.X), **found})
-                    context.progress("  ".join(_line(answer, found)))
-        # As it will be read again, with the digits that are kept.
-        results = _kept(RowFile(FOLDER), problem.name)
+    done = _kept(problem)
+    left = [name for name in methods if not {*METHODS[name].answers} <= {*done}]
+    failed = _measure(context, problem, left) if left else []
+    # Read again, with the digits that are kept: the same whether anything was left or not.
+    kept = _kept(problem)
     wanted = [answer for name in methods for answer in METHODS[name].answers]
-    results = {name: results[name] for name in wanted if name in results}
+    results = {name: kept[name] for name in wanted if name in kept}
     if results:
         best = next(iter(results.values())).get("best_possible")
         title = problem.name if best is None else f"{problem.name}: best possible {best:.4f}"
         lines = [_line(name, found) for name, found in results.items()]
         context.tables.append(Table(title, HEADER, lines))
-    return results, figures
+    return results, failed
+
+
+def _measure(context: Context, problem: Problem, methods: Sequence[str]) -> list[Figure]:
+    """Run methods on a problem and keep what they reach; figures of what could not be run."""
+    context.progress(f"large: {problem.name}")
+    try:
+        rows = problem.make()
+    except Skip as skip:
+        return [Figure(f"large, {problem.name}", None, note=f"skipped: {skip}")]
+    about = {"experiment": "large", "problem": problem.name, "n": len(rows.X)}
+    if rows.q is not None:
+        about["best_possible"] = scores(rows.q, rows)["log_loss"]
+    kept, failed = RowFile(FOLDER), []
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "problem.npz")
+        rows.save(path)
+        for name in methods:
+            if reason := METHODS[name].missing(len(rows.X)):
+                context.progress(f"{name}: skipped, {reason}")
+                continue
+            try:
+                answers = _in_a_process(path, name)
+            except RuntimeError as error:
+                figure = f"large, {problem.name}, {name}"
+                failed.append(Figure(figure, None, met=False, note=f"failed: {error}"))
+                continue
+            for answer, found in answers.items():
+                kept.append({**about, "method": answer, **found})
+                context.progress("  ".join(_line(answer, found)))
+    return failed
+
+
+def _kept(problem: Problem) -> Results:
+    rows = RowFile(FOLDER).rows.values()
+    return {row["method"]: row for row in rows if row["problem"] == problem.name}
 
 
 def _in_a_process(path: Path, method: str) -> Results:
     printed = run_python("-m", "benchmarks.large_methods", str(path), method, n_threads=N_CORES)
     answers: Results = json.loads(printed.splitlines()[-1])
     return answers
-
-
-def _kept(kept: RowFile, problem: str) -> Results:
-    return {row["method"]: row for row in kept.rows.values() if row["problem"] == problem}
-
-
-def _best_possible(rows: Large) -> dict[str, float]:
-    """The log-loss of the labels' own probabilities, if they are known."""
-    return {} if rows.q is None else {"best_possible": scores(rows.q, rows)["log_loss"]}
 
 
 HEADER = ["method", "log-loss", "ROC AUC", "calibration error", "s", "CPU s"]

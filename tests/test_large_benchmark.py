@@ -18,6 +18,8 @@ def small(monkeypatch):
         monkeypatch.setattr(module, "N_CORES", 1)
     monkeypatch.setattr(large_trees, "MOST_TREES", 20)
     monkeypatch.setattr(large_methods, "CATBOOST_TREES", 20)
+    monkeypatch.setattr(large_methods, "MANY", 100)
+    monkeypatch.setattr(large_methods, "N_PREDICTED", 500)
 
 
 @pytest.fixture
@@ -37,12 +39,21 @@ def checked(answers, names, rows):
     return figures
 
 
-@pytest.mark.parametrize("name", [n for n in large_methods.METHODS if n != "svgp"])
+def method_names():
+    """All but SVGP; fits of polyfid without its trees, or with them, are like its default."""
+    for name in large_methods.METHODS:
+        if name != "svgp":
+            marks = [pytest.mark.slow] if name.startswith("polyfid mean") else []
+            yield pytest.param(name, marks=marks)
+
+
+@pytest.mark.parametrize("name", method_names())
 def test_methods(name, rows, small):
     method = large_methods.METHODS[name]
     if reason := method.missing(len(rows.X)):
         pytest.skip(reason)
-    checked(method.run(rows), method.answers, rows)
+    figures = checked(method.run(rows), method.answers, rows)
+    assert ("predict" in figures[method.answers[0]]) == name.startswith("polyfid")
 
 
 @pytest.mark.filterwarnings("ignore")  # of torch
@@ -157,6 +168,7 @@ def pretended(monkeypatch, tmp_path, rows):
     for source in ("large", "middle"):
         monkeypatch.setattr(large_problems, source, lambda context: iter(problems))
     monkeypatch.setattr(large_methods.Method, "missing", lambda self, n: "")
+    monkeypatch.setattr(large, "MANY", 100)
     monkeypatch.setattr(large, "FOLDER", tmp_path)
     monkeypatch.setattr(large, "_in_a_process", run)
     return ran
@@ -186,6 +198,7 @@ def test_some_problems_and_methods(pretended, monkeypatch):
     names = [row[0] for row in context.tables[0].rows]
     assert names == ["polyfid", *large_methods.METHODS["xgboost"].answers]
     way = next(f.value for f in figures if "own probabilities" in f.name)
+    assert {"memory", "fit", "a million predictions"} <= {f.name.split(": ")[1] for f in figures}
     assert way == pytest.approx(0.1 / (0.4 - float(context.tables[0].title.split()[-1])), abs=1e-3)
     monkeypatch.setenv("POLYFID_LARGE", "smooth*")
     with pytest.raises(ValueError, match="smooth"):
