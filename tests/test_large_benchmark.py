@@ -47,7 +47,7 @@ def method_names():
             yield pytest.param(name, marks=marks)
 
 
-@pytest.mark.parametrize("name", method_names())
+@pytest.mark.parametrize("name", [*method_names()])
 def test_methods(name, rows, small):
     method = large_methods.METHODS[name]
     if reason := method.missing(len(rows.X)):
