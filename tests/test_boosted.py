@@ -19,7 +19,7 @@ from polyfid.learning.boosted import Boosting, boost
 from polyfid.learning.held_out import Part, average_parts
 from polyfid.learning.plan import Target
 from polyfid.learning.search import leave_one_out
-from polyfid.model.trees import BLOCK, BoostedMean, Margin, Trees
+from polyfid.model.trees import BLOCK, BoostedMean, Margin, Trees, Turn
 from polyfid.rows import Rows
 
 CLASSES = Target(1, 2, 2, None)
@@ -87,11 +87,14 @@ def test_arrays_that_are_no_trees_are_refused(boosting):
         broken(trees, sizes=(0, 0)),
         replace(trees, value=trees.value[:-1]),
         replace(trees, baseline=np.nan),
+        replace(trees, turn=Turn(np.zeros(2), np.full((2, 1), np.nan))),
+        replace(trees, turn=Turn(np.zeros(3), np.zeros((3, 1)))),
     ]
     for other in wrong:
         with pytest.raises(ValueError, match="trees"):
             other.check(2)
-    for margins in ((), (Margin(2, (trees,)),), (Margin(0, ()),), (Margin(0, (trees,)),) * 2):
+    wrong = (Margin(2, (trees,), 5), Margin(0, (), 5), Margin(0, (trees, trees), 1))
+    for margins in ((), *((margin,) for margin in wrong), (Margin(0, (trees,), 5),) * 2):
         with pytest.raises(ValueError, match="margin"):
             BoostedMean(margins).check(2, 2)
 
@@ -280,7 +283,7 @@ def test_blocks_give_what_rows_in_memory_give(made):
         for i in range(0, len(made.data), 500)
     ]
     model = MultiFidelityClassifier(**QUICK).fit_blocks(blocks)
-    assert model._mixtures[0].best.boosted
+    assert {member.boosted for member in model._mixtures[0].members} == {False, True}
     p = model.predict_proba(made.test_data)[:, 1]
     assert expected_loss(p, made.test_probability) < 0.55
 

@@ -101,7 +101,7 @@ class FitRun:
         return plan
 
     def _fit_sparse(self, source: Source, plan: Plan) -> FittedModel:
-        options = replace(self.options, n_inducing=plan.n_inducing)
+        options = replace(self.options, n_inducing=plan.n_inducing, n_boosted=plan.n_boosted)
         before = self._models_to_continue()
         return self._model(fit_sparse(options, source, self.rng, before, self))
 

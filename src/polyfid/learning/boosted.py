@@ -1,73 +1,195 @@
 """A boosted mean: trees learn what many rows know, and Gaussian processes go on from there.
 
-The rows of a level are cut into folds, by their features, so that repeats of a row stay together.
-The trees of a fold learn from all other folds. A row that trees have learnt from gets its margin,
-the log-odds of its label, from those of its own fold, any other row the average of all folds.
+The rows of a level are cut into parts, by their features, so that repeats of a row stay together.
+Some parts, or all of them where rows are few, are folds; the trees of a fold learn from all rows
+but its own. A row of a fold gets its margin, the log-odds of its label, from the trees of its fold,
+a row that no trees have learnt from the average of all. Rows of which all trees know the label are
+for trees alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import NamedTuple
 
 import joblib
 import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from polyfid.arrays import Array, Indices, hash_rows
+from polyfid.arrays import Array, Indices, Scale, hash_rows
 from polyfid.learning.plan import Target
-from polyfid.model.trees import BoostedMean, Margin, Trees
+from polyfid.model.trees import BoostedMean, Margin, Trees, Turn
 from polyfid.rows import Rows
 from polyfid.rows.rows import RARE
 
+Hashes = NDArray[np.uint64]
+
+
+class Cut(NamedTuple):
+    """Levels of up to so many rows: their parts, folds among them, leaves per tree and rate."""
+
+    most_rows: float
+    parts: int
+    folds: int
+    leaves: int
+    rate: float
+
+
 # Constants of the trees, chosen on other draws than those of ``python -m benchmarks large``.
-#: Folds of levels of up to so many rows; the time of more than two grows with their number.
-FOLDS = ((20_000, 5), (200_000, 3))
-FEWEST_FOLDS = 2
+CUTS = (
+    Cut(20_000, 5, 5, 63, 0.2),
+    Cut(60_000, 5, 4, 63, 0.2),
+    Cut(200_000, 5, 4, 127, 0.3),
+    Cut(np.inf, 20, 4, 255, 0.3),
+)
 #: Rows that say when to stop, at most, and the rounds without a gain after which they say it.
 N_VALIDATED, PATIENCE = 50_000, 10
-#: Rows per leaf that a tree would have if they were all alike, and bounds of the leaves.
-ROWS_PER_LEAF, LEAVES = 200, (8, 127)
-LEARNING_RATE, MOST_TREES = 0.2, 1000
+#: Rows per leaf that a tree would have if they were all alike, and the fewest leaves.
+ROWS_PER_LEAF, FEWEST_LEAVES = 200, 8
+MOST_TREES = 1000
 #: How strongly leaves are drawn to zero, and the share of the columns that a node tries:
 #: averages of such trees are better.
 SHRINKAGE, COLUMNS = 50.0, 0.6
+#: Columns are turned if that is better on so many rows, of which a third is held out, by the
+#: average of so many boosters with so many leaves. There are that many columns of numbers, of at
+#: least so many values.
+N_TRIED, FEWEST_TRIED, BOOSTERS_TRIED, LEAVES_TRIED = 30_000, 5_000, 2, 31
+N_TURNED, FEWEST_VALUES = (2, 30), 10
+#: Columns that are added at most.
+MOST_TURNED = 16
+#: The fold of rows that no trees have learnt from, and of those that all trees have learnt from.
+NOT_LEARNT, NO_FOLD = -1, -2
 
 
 @dataclass(frozen=True)
 class Boosting:
-    """A mean that was fitted to rows; ``learnt`` are hashes of the rows of each margin, sorted."""
+    """A mean that was fitted to rows.
+
+    ``learnt`` and ``elsewhere`` are hashes of rows for each margin, sorted: of those that its trees
+    have learnt from, and of those of other levels.
+    """
 
     mean: BoostedMean
-    learnt: tuple[NDArray[np.uint64], ...]
+    learnt: tuple[Hashes, ...]
+    elsewhere: tuple[Hashes, ...]
 
     @classmethod
     def of(cls, mean: BoostedMean, rows: Rows) -> Boosting:
         """A mean that was fitted to these rows."""
         hashes = hash_rows(rows.x)
-        return cls(mean, tuple(np.unique(hashes[rows.level == t]) for t in mean.levels))
+        learnt, elsewhere = (
+            tuple(np.unique(hashes[(rows.level == t) == own]) for t in mean.levels)
+            for own in (True, False)
+        )
+        return cls(mean, learnt, elsewhere)
 
     def extend(self, rows: Rows) -> Rows:
         """Rows with margins."""
         return replace(rows, margin=self.margins(rows.x))
 
+    def spared(self, rows: Rows) -> Rows:
+        """The rows that for every margin there are trees which have not learnt from them."""
+        folds = self._folds(rows.x)
+        return rows.take(np.flatnonzero(np.all([fold != NO_FOLD for fold in folds], axis=0)))
+
     def margins(self, x: Array) -> Array:
         """Margins of rows (n, d), which the trees may have learnt from, (n, n_margins)."""
+        by_margin = zip(self.mean.margins, self._folds(x), strict=True)
+        return np.column_stack([margin.out_of_fold(x, fold) for margin, fold in by_margin])
+
+    def _folds(self, x: Array) -> list[Indices]:
+        """The folds of rows, by margin."""
         hashes = hash_rows(x)
-        known = zip(self.mean.margins, self.learnt, strict=True)
-        columns = (m.out_of_fold(x, _folds(hashes, own, len(m.folds))) for m, own in known)
-        return np.column_stack(list(columns))
+        known = zip(self.mean.margins, self.learnt, self.elsewhere, strict=True)
+        return [
+            np.where(
+                _among(hashes, learnt),
+                _folds(hashes, elsewhere, margin.parts, len(margin.folds)),
+                NOT_LEARNT,
+            )
+            for margin, learnt, elsewhere in known
+        ]
 
 
-def _folds(hashes: NDArray[np.uint64], learnt: NDArray[np.uint64], n_folds: int) -> Indices:
-    """The folds of rows, -1 of those that are not among the ones that were learnt from."""
-    if not len(learnt):
-        return np.full(len(hashes), -1)
-    place = np.minimum(np.searchsorted(learnt, hashes), len(learnt) - 1)
-    return np.where(learnt[place] == hashes, (hashes % np.uint64(n_folds)).astype(np.intp), -1)
+def _folds(hashes: Hashes, elsewhere: Hashes, parts: int, n_folds: int) -> Indices:
+    """The folds of rows of a level: repeats of rows of other levels have one of their own."""
+    part = np.where(
+        _among(hashes, elsewhere), hashes % np.uint64(n_folds), hashes % np.uint64(parts)
+    )
+    return np.where(part < n_folds, part.astype(np.intp), NO_FOLD)
+
+
+def _among(hashes: Hashes, others: Hashes) -> NDArray[np.bool_]:
+    """Which hashes are among others, which are sorted."""
+    if not len(others):
+        return np.zeros(len(hashes), dtype=bool)
+    place = np.minimum(np.searchsorted(others, hashes), len(others) - 1)
+    return np.asarray(others[place] == hashes)
+
+
+@dataclass(frozen=True)
+class _Level:
+    """The rows of a level that trees learn from, with labels that are true or false."""
+
+    level: int
+    cut: Cut
+    x: Array
+    y: NDArray[np.bool_]
+    weight: Array
+    hashes: Hashes
+    fold: Indices
+
+    @classmethod
+    def of(cls, rows: Rows, hashes: Hashes, level: int, positive: int) -> _Level:
+        own = np.flatnonzero(rows.level == level)
+        cut = next(cut for cut in CUTS if len(own) <= cut.most_rows)
+        elsewhere = np.unique(np.delete(hashes, own))
+        fold = _folds(hashes[own], elsewhere, cut.parts, cut.folds)
+        y = rows.y[own] == positive
+        return cls(level, cut, rows.x[own], y, rows.weight[own], hashes[own], fold)
+
+    @property
+    def has_both_classes(self) -> bool:
+        """Whether there are rows of both classes in every fold, and enough of them in all."""
+        k = self.cut.folds
+        inside = self.fold >= 0
+        counts = np.bincount(2 * self.fold[inside] + self.y[inside], minlength=2 * k)
+        both = np.bincount(self.y, minlength=2)
+        return bool(counts.all() and both.min() >= RARE)
+
+    def fit(self, fold: int, turn: Turn) -> Trees:
+        """The trees of a fold, whose rows say when to stop."""
+        learn, stop = self.fold != fold, np.flatnonzero(self.fold == fold)[:N_VALIDATED]
+        return _boosted(self, np.flatnonzero(learn), stop, turn, seed=fold)
+
+    def turns(self, map_: Callable[..., Iterable[Trees]]) -> list[Turn]:
+        """For each fold how columns are turned, if that is better on some of the rows."""
+        d, some = self.x.shape[1], slice(None, None, -(-len(self.x) // N_TRIED))
+        x, none = self.x[some], [Turn.none(self.x.shape[1])] * self.cut.folds
+        numbers = [j for j in range(d) if len(np.unique(x[:, j])) >= FEWEST_VALUES]
+        if len(x) < FEWEST_TRIED or not N_TURNED[0] <= len(numbers) <= N_TURNED[1]:
+            return none
+        scale, rng = Scale.of(x, self.weight[some]), np.random.RandomState(0)
+        turns = [_turn(scale, numbers, rng) for _ in range(self.cut.folds)]
+        own = {name: getattr(self, name)[some] for name in ("x", "y", "weight", "hashes")}
+        rows = replace(self, **own, cut=self.cut._replace(leaves=LEAVES_TRIED))
+        out = (rows.hashes // np.uint64(self.cut.parts)) % np.uint64(3) == 0
+        if min(np.bincount(rows.y[at], minlength=2).min() for at in (out, ~out)) < RARE:
+            return none
+        learn, stop = np.flatnonzero(~out), np.flatnonzero(out)
+        tried = [none[0]] * BOOSTERS_TRIED + turns[:BOOSTERS_TRIED]
+        boosters = map_(lambda job: _boosted(rows, learn, stop, job[1], job[0]), enumerate(tried))
+        sign = np.where(rows.y[stop], -1.0, 1.0)
+        margins = np.stack([trees(x[stop]) for trees in boosters]).reshape(2, BOOSTERS_TRIED, -1)
+        loss = np.logaddexp(0.0, sign * margins.mean(axis=1))
+        gain, weight = loss[0] - loss[1], rows.weight[stop]
+        mean = float(np.average(gain, weights=weight))
+        error = np.sqrt(np.sum(np.square(weight * (gain - mean)))) / weight.sum()
+        return turns if mean > error else none
 
 
 def boost(
@@ -82,54 +204,59 @@ def boost(
 
     ``watch`` is told of the folds so far and of how many there will be.
     """
-    chosen, hashes = [], hash_rows(rows.x)
-    for t in levels:
-        own = rows.level == t
-        y, k = rows.y[own] == target.positive, _n_folds(int(own.sum()))
-        fold = (hashes[own] % np.uint64(k)).astype(np.intp)
-        counts = np.bincount(2 * fold + y, minlength=2 * k).reshape(k, 2)
-        if counts.all() and counts.sum(axis=0).min() >= RARE:
-            chosen.append((t, k))
+    hashes = hash_rows(rows.x)
+    every = [_Level.of(rows, hashes, t, target.positive) for t in levels]
+    chosen = [level for level in every if level.has_both_classes]
     if not chosen:
         return None
-    folds = [(t, k) for t, n_folds in chosen for k in range(n_folds)]
-    watch(0, len(folds))
-    trees: dict[int, list[Trees]] = {t: [] for t, _ in chosen}
+    done, total = 0, sum(level.cut.folds for level in chosen)
+    watch(0, total)
+    margins = []
     # One core per fold is as fast as all cores for each, and does not wait for busy ones.
     pool = ThreadPoolExecutor(joblib.cpu_count())
     try:
-        of_fold = partial(_fit_fold, rows, target.positive)
-        for done, ((t, _), fitted) in enumerate(zip(folds, pool.map(of_fold, folds), strict=True)):
-            trees[t].append(fitted)
-            watch(done + 1, len(folds))
+        turns = [level.turns(pool.map) for level in chosen]
+        jobs = [
+            [pool.submit(partial(level.fit, k), turn) for k, turn in enumerate(own)]
+            for level, own in zip(chosen, turns, strict=True)
+        ]
+        for level, own in zip(chosen, jobs, strict=True):
+            trees = []
+            for job in own:
+                trees.append(job.result())
+                watch(done := done + 1, total)
+            margins.append(Margin(level.level, tuple(trees), level.cut.parts))
     finally:
         pool.shutdown(cancel_futures=True)  # Ctrl-C waits for the folds under way only
-    margins = (Margin(t, tuple(own)) for t, own in trees.items())
     return Boosting.of(BoostedMean(tuple(margins)), rows)
 
 
-def _n_folds(n_rows: int) -> int:
-    return next((k for most, k in FOLDS if n_rows <= most), FEWEST_FOLDS)
+def _turn(scale: Scale, numbers: list[int], rng: np.random.RandomState) -> Turn:
+    """Directions at right angles to each other, in columns of numbers with one spread."""
+    n, none = len(numbers), Turn.none(len(scale.centre))
+    q, _ = np.linalg.qr(rng.standard_normal((n, n)))
+    directions = np.zeros((len(scale.centre), min(n, MOST_TURNED)))
+    directions[numbers] = q[:, :MOST_TURNED] / scale.spread[numbers, None]
+    return replace(none, centre=scale.centre, directions=directions)
 
 
-def _fit_fold(rows: Rows, positive: int, fold: tuple[int, int]) -> Trees:
-    """Trees for the rows of a level that are not in a fold, which says when to stop."""
+def _boosted(rows: _Level, learn: Indices, stop: Indices, turn: Turn, seed: int) -> Trees:
+    """Trees that learn from some rows, until others say when to stop."""
     from sklearn.ensemble import HistGradientBoostingClassifier  # takes a while to import
 
-    level, k = fold
-    own = rows.take(np.flatnonzero(rows.level == level))
-    out = hash_rows(own.x) % np.uint64(_n_folds(len(own))) == k
-    y, learn, stop = own.y == positive, np.flatnonzero(~out), np.flatnonzero(out)[:N_VALIDATED]
+    leaves = int(np.clip(len(learn) // ROWS_PER_LEAF, FEWEST_LEAVES, rows.cut.leaves))
     booster = HistGradientBoostingClassifier(
-        learning_rate=LEARNING_RATE,
+        learning_rate=rows.cut.rate,
         max_iter=MOST_TREES,
-        max_leaf_nodes=int(np.clip(len(learn) // ROWS_PER_LEAF, *LEAVES)),
+        max_leaf_nodes=leaves,
         l2_regularization=SHRINKAGE,
         max_features=COLUMNS,
         early_stopping=True,
         n_iter_no_change=PATIENCE,
-        random_state=0,
+        random_state=seed,
     )
-    told = {"X_val": own.x[stop], "y_val": y[stop], "sample_weight_val": own.weight[stop]}
+    of = (turn(rows.x[stop]), rows.y[stop], rows.weight[stop])
+    told = dict(zip(("X_val", "y_val", "sample_weight_val"), of, strict=True))
     with threadpool_limits(1, user_api="openmp"):
-        return Trees.of(booster.fit(own.x[learn], y[learn], own.weight[learn], **told))
+        booster.fit(turn(rows.x[learn]), rows.y[learn], rows.weight[learn], **told)
+    return Trees.of(booster, turn)

@@ -51,7 +51,8 @@ class Options:
     ``kernels`` is None to learn the structure. ``mean`` says whether structures have a boosted mean
     ("auto": if that is better), and ``boosted`` which levels have margins. ``links`` are ties of
     the levels to be tried besides co-kriging; ``may_choose`` says that the scheme was left open;
-    ``n_tuning`` may be per level. Fields without repr do not count for `is_like`.
+    ``n_tuning`` may be per level; ``n_boosted`` are inducing points beside trees. Fields without
+    repr do not count for `is_like`.
     """
 
     n_levels: int
@@ -73,6 +74,7 @@ class Options:
     n_tuning: Literal["auto"] | int | tuple[int | None, ...] | None = field(
         default="auto", repr=False
     )
+    n_boosted: tuple[int, ...] = field(default=(), repr=False)
     n_restarts: int = field(default=0, repr=False)
     max_iter: int = field(default=200, repr=False)
     tol: float = field(default=1e-5, repr=False)
@@ -221,9 +223,13 @@ class Cost:
 
 @dataclass(frozen=True)
 class Plan:
-    """Which way a fit takes, and why; ``n_inducing`` is per process, None for exact inference."""
+    """Which way a fit takes, and why; ``n_inducing`` is per process, None for exact inference.
+
+    ``n_boosted`` are inducing points beside trees.
+    """
 
     n_inducing: tuple[int, ...] | None
+    n_boosted: tuple[int, ...]
     n_rows: int
     exact: Cost
     sparse: Cost
@@ -239,6 +245,9 @@ class Plan:
         if self.n_inducing is None:
             return f"exact, about {self.exact} ({self.reason})"
         points = " + ".join(map(str, self.n_inducing))
+        if self.n_boosted != self.n_inducing:
+            beside = " + ".join(map(str, self.n_boosted))
+            points = f"{beside} (beside trees, where more gain nothing) and {points}"
         return (
             f"{points} inducing points, about {self.sparse}; exact inference would take about "
             f"{self.exact} ({self.reason})"
@@ -275,7 +284,8 @@ def make_plan(
         sparsely, reason = True, f"more than {EXACT_ROWS} rows"
     sizes = _sizes(given, per_level, options)
     costs = _costs(per_level, options, sizes, n_features)
-    return Plan(sizes if sparsely else None, int(n), *costs, reason)
+    beside_trees = _fewer_points(options, sizes, per_level)
+    return Plan(sizes if sparsely else None, beside_trees, int(n), *costs, reason)
 
 
 def _sizes(
@@ -288,13 +298,22 @@ def _sizes(
         # A process that all levels depend on is as rich as its rows; a correction has few of them.
         few = np.clip(rows // ROWS_PER_CORRECTION_POINT, FEWEST_CORRECTION_POINTS, N_INDUCING)
         wanted = np.where(support[0], N_INDUCING, few)
-        large = options.large_levels(counts.astype(int).tolist())
-        for t in large if options.coupling == "autoregressive" else ():
-            few = int(N_INDUCING * N_ROWS_BOOSTED / counts[t])
-            wanted[t] = min(wanted[t], max(few, FEWEST_BOOSTED_POINTS))
     else:
         wanted = np.broadcast_to(given, rows.shape)
     return tuple(np.minimum(wanted, rows).tolist())
+
+
+def _fewer_points(
+    options: Options, sizes: tuple[int, ...], counts: NDArray[np.float64]
+) -> tuple[int, ...]:
+    """Inducing points of each process where trees carry the functions of large levels."""
+    large = options.large_levels(counts.astype(int).tolist())
+    if options.n_inducing != "auto" or options.coupling != "autoregressive":
+        return sizes
+    of_trees = dict.fromkeys(large, FEWEST_BOOSTED_POINTS)
+    for t in large:
+        of_trees[t] = max(int(N_INDUCING * N_ROWS_BOOSTED / counts[t]), FEWEST_BOOSTED_POINTS)
+    return tuple(min(m, of_trees.get(t, m)) for t, m in enumerate(sizes))
 
 
 def _n_tuned(counts: NDArray[np.float64], options: Options, default: int) -> float:

@@ -22,6 +22,7 @@ from polyfid.inference.linalg import suitable_threads
 from polyfid.inference.loop import Outcome
 from polyfid.inference.posterior import SparsePosterior
 from polyfid.learning.boosted import Boosting, boost
+from polyfid.learning.candidates import Candidate
 from polyfid.learning.climb import Optimum, make_hyperprior, maximise, tune
 from polyfid.learning.evidence import MovableEvidence, SparseEvidence, SparseFixed
 from polyfid.learning.fit import GIVEN, check_tuning, evidence_of, plain_features, spread_of
@@ -50,6 +51,8 @@ TUNING: Outcome = "tuning"
 N_START, N_STRUCTURE = 600, 1500
 #: The same with a boosted mean, and rows that its Gaussian processes are tuned on.
 N_STRUCTURE_BOOSTED, N_TUNING_BOOSTED = 1000, 6000
+#: Rows that a model without trees is tuned on, beside one with trees of more than it can see.
+N_TUNING_BESIDE = 3000
 #: Rows that a sparse posterior keeps, to show what rows are like.
 N_KEPT = 2000
 #: How far a belief may be from its fixed point, in standard deviations, while tuning and in the
@@ -63,8 +66,9 @@ MOVING_TOL = 0.2
 #: standard deviation of the hyper-parameters.
 TOLERANCE, N_TOLERANCE = 25.0, 100.0
 MAX_PASSES = 50
-#: Steps in which inducing points move.
-MOVES = 15
+#: Steps in which inducing points move, and those of either stage of tuning where a model without
+#: trees is averaged with one that has learnt from more rows.
+MOVES, MOVES_BESIDE = 15, 5
 
 
 def fit_sparse(
@@ -101,25 +105,40 @@ def _fit_sparsely(
     earlier: Mixture | None,
     report: _Reporter,
 ) -> Mixture:
-    """The model of one class: with a boosted mean, without, or both if rows are few enough."""
+    """The model of one class: with a boosted mean, without, or both if trees may be left out."""
+    counts = np.bincount(known.level, minlength=options.n_levels)
     if earlier is None:
-        counts = np.bincount(known.level, minlength=options.n_levels)
         boosting = boost(known, options.large_levels(counts.tolist()), target, report.trees)
     else:
         boosting = None if earlier.mean is None else Boosting.of(earlier.mean, known)
     if boosting is None:
-        return _fit_part(options, source, target, rng, earlier, report).mixture
-    of_trees = replace(options, boosted=boosting.mean.levels, mean="boosted")
+        structure = _Start(options, source.sample, target, N_STRUCTURE, rng)
+        return _fit_part(options, source, target, rng, structure, earlier, report).mixture
+    both = options.mean == "auto"
     own = _boosted(known, boosting, options, rng)
-    both = options.mean == "auto" and isinstance(source, InMemory) and len(own.rows) == len(known)
+    is_whole = len(own.rows) == len(known)
+    n_structure = N_STRUCTURE if is_whole else N_STRUCTURE_BOOSTED
+    structure = _Start(options, own.sample, target, n_structure, rng)
+    of_trees = replace(
+        options,
+        boosted=boosting.mean.levels,
+        mean="boosted",
+        n_inducing=options.n_boosted,
+    )
     before = _part_of(earlier, boosted=True)
-    with_trees = _fit_part(of_trees, own, target, rng, before, report, boosting.mean, both)
+    mean = boosting.mean
+    part = _fit_part(of_trees, own, target, rng, structure, before, report, mean, both)
     if not both:
-        return with_trees.mixture
+        return part.mixture
     # The first part is kept until both are there.
     before, report = _part_of(earlier, boosted=False), replace(report, keeps=False)
+    if is_whole:
+        own = _sampled(own, options, rng)
+    else:
+        own = _sampled(own, options, rng, N_TUNING_BESIDE)
+        options = replace(options, max_iter=min(options.max_iter, MOVES_BESIDE))
     return average_parts(
-        with_trees, _fit_part(options, source, target, rng, before, report, None, both)
+        part, _fit_part(options, own, target, rng, structure, before, report, None, both)
     )
 
 
@@ -137,6 +156,7 @@ def _fit_part(
     source: Source,
     target: Target,
     rng: np.random.RandomState,
+    start: _Start,
     earlier: Mixture | None,
     report: _Reporter,
     mean: BoostedMean | None = None,
@@ -145,7 +165,7 @@ def _fit_part(
     """A sparse model; if it is ``weighed``, some rows are held out at first."""
     belief, state = None, MOVING
     if earlier is None or (sparse := earlier.best.fit.sparse) is None:
-        model = _start(options, source, target, rng, mean)
+        model = _begin(start, options, source, target, rng, mean)
         if options.optimise:
             report.keep(model.mixture(SparseBelief.prior(model.inducing.total), None, state))
             report.tuning(np.nan)
@@ -161,16 +181,16 @@ def _fit_part(
 def _sampled(
     source: SomeSource, options: Options, rng: np.random.RandomState, default: int = N_TUNING_SPARSE
 ) -> SomeSource:
-    """The source with a sample to tune on."""
+    """The source with a sample of the rows in memory to tune on."""
     size = options.tuning_size(default)
-    return replace(source, sample=source.sample.sample(size, rng))
+    return replace(source, sample=source.in_memory.sample(size, rng))
 
 
 def _boosted(
     rows: Rows, boosting: Boosting, options: Options, rng: np.random.RandomState
 ) -> InMemory:
-    """The rows from which Gaussian processes go on where trees have learnt from all of them."""
-    some = boosting.extend(rows.sample(N_ROWS_BOOSTED, rng))
+    """The rows from which Gaussian processes go on where trees have learnt."""
+    some = boosting.extend(boosting.spared(rows).sample(N_ROWS_BOOSTED, rng))
     total = np.bincount(some.level, some.weight, options.n_levels).astype(float)
     source = InMemory(some, total, some, options.n_jobs)
     return _sampled(source, options, rng, N_TUNING_BOOSTED)
@@ -311,35 +331,65 @@ def _passes(
     return model.mixture(fixed.belief, fixed)
 
 
-def _start(
+@dataclass(frozen=True)
+class _Start:
+    """What a few rows say of structure and hyper-parameters, by exact inference without trees.
+
+    Beside margins, few rows seem to need no functions at all. Models with trees and without begin
+    with the same structure.
+    """
+
+    options: Options
+    sample: Rows
+    target: Target
+    n_structure: int
+    rng: np.random.RandomState
+
+    @cached_property
+    def exact(self) -> Options:
+        """Laplace is fast, and good enough for a start."""
+        if self.options.label_noise is not None:
+            return self.options
+        return replace(self.options, inference="laplace", may_choose=False)
+
+    @cached_property
+    def leader(self) -> tuple[Candidate, Spread | None]:
+        """The leading structure, and what is added by hyper-parameters that are not known."""
+        few = self.sample.sample(self.n_structure, self.rng)
+        # Few rows cannot say that levels are the same or unrelated; co-kriging comes to either
+        # where many rows say so.
+        plain = replace(self.exact, links=(), boosted=(), mean=None)
+        with suitable_threads(len(few)):
+            leader = lead(plain, few, self.target, self.rng)
+            return leader, spread_of_leader(leader)
+
+    @cached_property
+    def features(self) -> FeatureMap:
+        """Those of the leading structure, learnt from more rows."""
+        own, sample = self.leader[0].features, self.sample
+        features = type(own).of(sample.x, sample.weight) or own
+        return own if features(sample.x[:1]).shape != own(sample.x[:1]).shape else features
+
+
+def _begin(
+    start: _Start,
     options: Options,
     source: Source,
     target: Target,
     rng: np.random.RandomState,
     mean: BoostedMean | None,
 ) -> _SparseModel:
-    """Structure and hyper-parameters from a few of the rows, by exact inference."""
+    """Structure and hyper-parameters to begin with, and inducing points."""
     sample, boosted = source.sample, mean is not None
     optimum: Optimum | None
-    if options.label_noise is None:  # Laplace is fast, and good enough for a start
-        options = replace(options, inference="laplace", may_choose=False)
     if options.learns_structure:
-        few = sample.sample(N_STRUCTURE_BOOSTED if boosted else N_STRUCTURE, rng)
-        # Few rows cannot say that levels are the same or unrelated; co-kriging comes to either
-        # where many rows say so. And beside margins, few rows seem to need no functions at all.
-        plain = replace(options, links=(), boosted=(), mean=None)
-        with suitable_threads(len(few)):
-            leader = lead(plain, few, target, rng)
-            spread = spread_of_leader(leader)
+        (leader, spread), features = start.leader, start.features
         structure = replace(leader.structure, boosted=options.boosted)
-        # The same kind of map, learnt from more rows.
-        features = type(leader.features).of(sample.x, sample.weight) or leader.features
-        if features(few.x[:1]).shape != leader.features(few.x[:1]).shape:
-            features = leader.features
         name, optimum, label_theta = str(structure), leader.optimum, np.empty(0)
         prior = structure.prior(features, leader.n_columns, options)
         prior = prior.with_theta(leader.optimum.theta)
     else:
+        options = replace(start.exact, boosted=options.boosted)
         few = sample.sample(N_START, rng)
         name, features = GIVEN, plain_features(options, sample)
         evidence = evidence_of(options, features, label(few, features, target, boosted))

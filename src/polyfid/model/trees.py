@@ -22,12 +22,46 @@ BLOCK = 8192
 
 
 @dataclass(frozen=True)
+class Turn:
+    """Adds columns to rows (n, d): how far each is from ``centre`` (d,) in ``directions`` (d, k).
+
+    A tree cuts across columns only. Trees of columns that are turned, each sum in another way, cut
+    across other directions too, and their average is smoother.
+    """
+
+    centre: Array
+    directions: Array
+
+    @classmethod
+    def none(cls, n_columns: int) -> Self:
+        """No columns are added."""
+        return cls(np.zeros(n_columns), np.empty((n_columns, 0)))
+
+    def __call__(self, x: Array) -> Array:
+        """The rows with their further columns, (n, d + k)."""
+        added = np.zeros((len(x), self.directions.shape[1]))
+        # Column by column: the digits of a product of matrices depend on the number of rows.
+        for column, centre, weights in zip(x.T, self.centre, self.directions, strict=True):
+            if weights.any():
+                added += np.multiply.outer(column - centre, weights)
+        return np.column_stack([x, added])
+
+    def check(self, n_columns: int) -> None:
+        """Raise ValueError where this does not go with so many columns."""
+        if self.centre.shape != (n_columns,) or self.directions.shape[:-1] != (n_columns,):
+            raise ValueError(f"turned columns of trees must be of {n_columns} columns")
+        if not (np.isfinite(self.centre).all() and np.isfinite(self.directions).all()):
+            raise ValueError("turned columns of trees must be sums with weights that are numbers")
+
+
+@dataclass(frozen=True)
 class Trees:
     """A sum of trees over rows (n, d): log-odds of a label.
 
     ``sizes`` are nodes per tree. Inner nodes send a row to their child ``left`` if its ``feature``
     is at most ``threshold``, else to ``right``; children count from the root of their tree and come
-    after their parent. Leaves have a feature of -1 and a ``value``.
+    after their parent. Leaves have a feature of -1 and a ``value``. Features are the d columns and
+    those of ``turn``.
     """
 
     baseline: float
@@ -37,10 +71,12 @@ class Trees:
     left: NDArray[np.int32]
     right: NDArray[np.int32]
     value: Array
+    turn: Turn
 
     @classmethod
-    def of(cls, booster: Any) -> Self:
+    def of(cls, booster: Any, turn: Turn | None = None) -> Self:
         """The trees of a fitted `HistGradientBoostingClassifier` of two classes of numbers."""
+        turn = Turn.none(booster.n_features_in_) if turn is None else turn
         each = [predictor.nodes for (predictor,) in booster._predictors]
         nodes = np.concatenate(each)
         is_leaf = nodes["is_leaf"] == 1
@@ -52,6 +88,7 @@ class Trees:
             np.where(is_leaf, 0, nodes["left"]).astype(np.int32),
             np.where(is_leaf, 0, nodes["right"]).astype(np.int32),
             np.where(is_leaf, nodes["value"], 0.0),
+            turn,
         )
 
     def __call__(self, x: Array) -> Array:
@@ -61,7 +98,7 @@ class Trees:
         blocks = [slice(start, start + BLOCK) for start in starts]
 
         def add(rows: slice) -> None:
-            own, term = np.ascontiguousarray(x[rows]), np.empty(len(total[rows]))
+            own, term = self.turn(x[rows]), np.empty(len(total[rows]))
             for nodes in self._nodes:
                 self._evaluate(nodes, own, term)
                 total[rows] += term
@@ -101,6 +138,7 @@ class Trees:
         The evaluation trusts its arrays. Here every child comes after its parent and inside its
         tree, so that every path ends at a leaf.
         """
+        self.turn.check(n_columns)
         n, sizes = len(self.feature), self.sizes
         for name in ("feature", "threshold", "left", "right", "value"):
             if getattr(self, name).shape != (n,):
@@ -112,7 +150,7 @@ class Trees:
         for child in (self.left, self.right):
             if not ((place < child) & (child < size))[inner].all():
                 raise ValueError("children of trees must come after their parents")
-        if not (self.feature < n_columns).all():
+        if not (self.feature < n_columns + self.turn.directions.shape[1]).all():
             raise ValueError(f"trees must be of {n_columns} columns")
         if np.isnan(self.threshold).any() or not np.isfinite([self.baseline, *self.value]).all():
             raise ValueError("thresholds and values of trees must be numbers")
@@ -120,10 +158,15 @@ class Trees:
 
 @dataclass(frozen=True)
 class Margin:
-    """The log-odds of a level's labels, by the trees of several folds of its rows."""
+    """The log-odds of a level's labels, by the trees of several folds of its rows.
+
+    Rows are cut into ``parts``, of which the first ones are the folds. Trees of a fold have learnt
+    from all rows but those of the fold.
+    """
 
     level: int
     folds: tuple[Trees, ...]
+    parts: int
 
     def __call__(self, x: Array) -> Array:
         """The average of the folds at points that none of them was fitted to, (n,)."""
@@ -161,7 +204,7 @@ class BoostedMean:
         if levels[0] < 0 or levels[-1] >= n_levels:
             raise ValueError(f"margins must be of {n_levels} levels")
         for margin in self.margins:
-            if not margin.folds:
-                raise ValueError("a margin must have trees")
+            if not 0 < len(margin.folds) <= margin.parts:
+                raise ValueError("a margin must have trees, of one to all parts of the rows")
             for trees in margin.folds:
                 trees.check(n_columns)

@@ -175,7 +175,7 @@ _MODULES = {
     "polyfid.model.features": "AsGiven Coded Ranked SharedUnit Standardised UnitRows",
     "polyfid.model.likelihoods": "Logit NoisyLogit",
     "polyfid.model.prior": "Autoregressive Coregional Deviating",
-    "polyfid.model.trees": "BoostedMean Margin Trees",
+    "polyfid.model.trees": "BoostedMean Margin Trees Turn",
     "polyfid.rows.rows": "Points",
     "polyfid.inference.exact": "Sites",
     "polyfid.inference.inducing": "Inducing SparseBelief",
