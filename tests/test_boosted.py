@@ -14,13 +14,16 @@ from tolerances import IDENTITY
 from polyfid import MultiFidelityClassifier, load
 from polyfid.arrays import hash_rows
 from polyfid.datasets import make_rough
+from polyfid.inference.inducing import SparseBelief
 from polyfid.kernels import RBF
 from polyfid.learning.boosted import Boosting, boost
-from polyfid.learning.held_out import Part, average_parts
+from polyfid.learning.evidence import SparseEvidence
+from polyfid.learning.left_out import Part, average_parts, expected_labels
 from polyfid.learning.plan import Target
 from polyfid.learning.search import leave_one_out
 from polyfid.model.trees import BLOCK, BoostedMean, Margin, Trees, Turn
 from polyfid.rows import Rows
+from polyfid.rows.source import LabelledPoints
 
 CLASSES = Target(1, 2, 2, None)
 #: A fit that is over soon, and short of steps.
@@ -256,6 +259,36 @@ def test_labels_are_expected_from_all_others():
     assert leave_one_out(fit) == pytest.approx(log_p, abs=0.02)
 
 
+@pytest.mark.parametrize("n_inducing", [3, 8, 40])
+def test_labels_of_sparse_fits_are_expected_from_all_others(n_inducing):
+    """Without a label's site the posterior is that expected; one of the other rows is near it."""
+    rng = np.random.RandomState(2)
+    X, fidelity = rng.standard_normal((40, 1)), np.repeat([0, 1], 20)
+    y = rng.uniform(size=40) < expit(2.0 * X[:, 0])
+    given = {"optimizer": None, "standardize": False, "n_inducing": n_inducing}
+    model = MultiFidelityClassifier(RBF() * 4.0, **given).fit(X, y, fidelity=fidelity)
+    posterior, likelihood = model._fits[0].posterior, model._fits[0].likelihood
+    points, belief = posterior.points, posterior.belief
+    expected, Phi = expected_labels(posterior, points, likelihood), posterior.basis.features(points)
+    mean, variance = posterior.mean_and_variance(points)
+    _, first, second = likelihood.expectations(mean, variance)
+    for i, phi in enumerate(Phi):
+        own, label = points.take(slice(i, i + 1)), likelihood.take([i])
+
+        def log_p(belief, own=own, label=label):
+            return label.tilted(*replace(posterior, belief=belief).mean_and_variance(own)).log_z[0]
+
+        w, nu = -second[i], first[i] - second[i] * (Phi[i] @ belief.mean)
+        without = SparseBelief(belief.gram - w * np.outer(phi, phi), belief.linear - nu * phi)
+        assert expected[i] == pytest.approx(log_p(without), rel=IDENTITY)
+        others = np.delete(np.arange(len(points)), i)
+        rows = LabelledPoints(points.take(others), likelihood.take(others))
+        evidence = SparseEvidence(posterior.prior, rows, posterior.inducing, 1e-8)
+        # Other sites are as they were: 40 rows are few, and each of them moves the others a little.
+        again = log_p(evidence.fixed(evidence.theta)[1].belief)
+        assert expected[i] == pytest.approx(again, rel=0.03)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("changes", [{"label_noise": "fidelity"}, {"coupling": "coregional"}])
 def test_trees_go_with_noise_and_other_couplings(made, changes):
@@ -288,12 +321,12 @@ def test_blocks_give_what_rows_in_memory_give(made):
     assert expected_loss(p, made.test_probability) < 0.55
 
 
-def test_calibration_is_checked_on_held_out_rows():
+def test_calibration_is_checked_on_rows_that_are_held_out_in_turn():
     made = make_rough(1500, 1400, 1, n_test=2000, random_state=0)
     model = MultiFidelityClassifier(**QUICK, mean="boosted")
     model.fit(made.data, made.target, fidelity=made.fidelity)
     checked = model._mixtures[0].calibration
-    assert checked.n_rows == 280
+    assert checked.n_rows == 1400
     assert f"probabilities are off by {checked.error:.3f}" in str(model.report_)
     p = model.predict_proba(made.test_data)[:, 1]
     assert checked.log_loss == pytest.approx(log_loss(made.test_target, p), abs=0.08)
@@ -314,7 +347,8 @@ def test_an_interrupted_fit_goes_on_from_its_trees(made, monkeypatch):
 
 
 @pytest.mark.slow
-def test_both_models_of_few_rows_go_on(made):
+def test_both_models_of_few_rows_go_on(made, monkeypatch):
+    monkeypatch.setattr("polyfid.learning.left_out.NEGLIGIBLE", 0.0)
     model = MultiFidelityClassifier(**QUICK, warm_start=True)
     parts = []
     for _ in range(2):

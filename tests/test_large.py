@@ -477,7 +477,8 @@ def test_plans():
     assert plan([225, 75], n_inducing=(7, 8)).n_inducing == (7, 8)
     assert plan([10**6, 10**4], mean=None).n_inducing == (500, 500)
     large = plan([10**6, 10**4])  # trees carry the bulk of the first level
-    assert large.n_inducing == (100, 500)
+    assert large.n_inducing == (500, 500)
+    assert large.n_boosted == (100, 500)
     assert large.exact.memory > 1e12
     assert large.sparse.memory < 1e9
     assert "inducing points" in str(large)

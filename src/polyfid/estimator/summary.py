@@ -176,12 +176,12 @@ def _columns(
 
 
 def _calibration(mixture: Mixture, levels: Levels) -> list[tuple[str, str]]:
-    """How held-out rows of the top level turned out, in words."""
+    """How rows of the top level turned out that were held out in turn, in words."""
     if (of := mixture.calibration) is None:
         return []
     text = (
-        f"of {of.n_rows} rows of {levels[-1]} that were held out: probabilities are off by "
-        f"{of.error:.3f} on average, log-loss {of.log_loss:.3f}; after that they were learnt from"
+        f"of {of.n_rows} rows of {levels[-1]}, each held out in turn: probabilities are off by "
+        f"{of.error:.3f} on average, log-loss {of.log_loss:.3f}"
     )
     return [("calibration", text)]
 

@@ -234,6 +234,16 @@ class SparsePosterior(LatentPosterior):
     def _explained(self, h: Array) -> Array:
         return h - h @ self.belief.covariance
 
+    def moments_apart(self, new: Points) -> tuple[Array, Array, Array]:
+        """Mean and variance of phi^T v, which labels act on, and the variance of the rest, (m,)."""
+        mean, variance, rest = np.empty(len(new)), np.empty(len(new)), self.prior.diagonal(new)
+        for rows in pieces(slice(0, len(new)), self.inducing.total):
+            Phi = self.basis.features(new.take(rows))
+            mean[rows] = Phi @ self.belief.mean
+            variance[rows] = np.einsum("ij,ij->i", Phi @ self.belief.covariance, Phi)
+            rest[rows] -= np.einsum("ij,ij->i", Phi, Phi)
+        return mean, variance, np.maximum(rest, 0.0, out=rest)
+
     def variance_from(self, level: int, new: Points, likelihood: Likelihood) -> Array:
         """Posterior variance if only rows from a level upwards had labels; their sites stay.
 

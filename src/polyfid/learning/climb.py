@@ -63,12 +63,16 @@ class Climb:
 
 @dataclass(frozen=True)
 class Optimum:
-    """The best hyper-parameters, and all climbs, best first."""
+    """The best hyper-parameters, and all climbs, best first.
+
+    ``brief``: a few steps were all that was asked for, so that the climb need not converge.
+    """
 
     theta: Array
     objective: float
     climbs: tuple[Climb, ...]
     at_bounds: tuple[str, ...]
+    brief: bool = False
 
     @property
     def best(self) -> Climb:
@@ -76,7 +80,7 @@ class Optimum:
 
     @property
     def converged(self) -> bool:
-        return self.best.converged
+        return self.best.converged or self.brief
 
     @property
     def n_evaluations(self) -> int:
@@ -84,6 +88,7 @@ class Optimum:
 
     def __str__(self) -> str:
         state = "converged" if self.converged else f"not converged ({self.best.message})"
+        state = "a few steps" if self.brief and not self.best.converged else state
         slope = "" if np.isnan(self.best.slope) else f", largest slope {self.best.slope:.1g}"
         return (
             f"{state}: objective {self.objective:.4f}{slope}, best of {len(self.climbs)} "

@@ -24,6 +24,8 @@ from polyfid.model.trees import BoostedMean
 from polyfid.rows import Points
 from polyfid.rows.source import LabelledPoints
 
+#: Members of less weight than this are left out of an average.
+NEGLIGIBLE = 0.05
 #: Below this product of probabilities their logarithms alone are accurate.
 _NO_VARIANCE = 1e-290
 #: Nodes, standard normal, that stand for what is not known of the functions' scale.
@@ -112,7 +114,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Calibration:
-    """How the probabilities of rows turned out whose labels the posterior had not seen."""
+    """How the probabilities of labels turned out, each one expected from all others."""
 
     n_rows: int
     log_loss: float

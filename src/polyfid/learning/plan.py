@@ -51,8 +51,8 @@ class Options:
     ``kernels`` is None to learn the structure. ``mean`` says whether structures have a boosted mean
     ("auto": if that is better), and ``boosted`` which levels have margins. ``links`` are ties of
     the levels to be tried besides co-kriging; ``may_choose`` says that the scheme was left open;
-    ``n_tuning`` may be per level; ``n_boosted`` are inducing points beside trees. Fields without
-    repr do not count for `is_like`.
+    ``n_tuning`` may be per level; ``n_boosted`` are inducing points beside trees; ``brief`` says
+    that tuning takes a few steps only. Fields without repr do not count for `is_like`.
     """
 
     n_levels: int
@@ -80,6 +80,7 @@ class Options:
     tol: float = field(default=1e-5, repr=False)
     n_jobs: int | None = field(default=None, repr=False)
     boosted: tuple[int, ...] = field(default=(), repr=False)
+    brief: bool = field(default=False, repr=False)
 
     def is_like(self, other: Options) -> bool:
         """Whether a fit with these options may go on from one with the others."""

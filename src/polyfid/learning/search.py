@@ -28,7 +28,8 @@ from polyfid.learning.candidates import (
 from polyfid.learning.climb import Optimum, maximise
 from polyfid.learning.columns import grow_further, single_out
 from polyfid.learning.evidence import Evidence
-from polyfid.learning.mixture import BinaryFit, Member, Mixture, infer
+from polyfid.learning.left_out import expected_labels
+from polyfid.learning.mixture import NEGLIGIBLE, BinaryFit, Member, Mixture, infer
 from polyfid.learning.plan import Options, Target
 from polyfid.learning.spread import Spread, find_spread
 from polyfid.learning.structures import candidates, other_links, simpler, splittable
@@ -41,8 +42,6 @@ from polyfid.rows.source import label
 #: Log evidences are divided by this before they become weights: they are approximate, and
 #: structures fail in different places, so that an average that is too sure of one loses by it.
 TEMPERATURE = 2.0
-#: Structures of less weight than this are left out of the average.
-NEGLIGIBLE = 0.05
 #: The leading structure is tuned, in the end, to this many times ``tol``.
 REFINED = 200.0
 #: With more rows than this structures are compared on a sample, and only the leading ones, at
@@ -132,12 +131,8 @@ def leave_one_out(fit: BinaryFit) -> float:
     """The log probability of every label given all others, summed over the rows."""
     posterior = fit.posterior
     assert isinstance(posterior, Posterior)
-    mean, variance = posterior.mean_and_variance(posterior.points)
-    sites = posterior.sites
-    left = np.maximum(1.0 - sites.w * variance, np.finfo(float).eps)
-    others = (mean - variance * sites.nu) / left, variance / left
     copies = np.maximum(fit.likelihood.weight, 1.0)
-    return float(copies @ fit.likelihood.tilted(*others).log_z)
+    return float(copies @ expected_labels(posterior, posterior.points, fit.likelihood))
 
 
 def compare(on: Comparison, rows: Rows, pool: Parallel) -> list[Candidate]:

@@ -26,7 +26,7 @@ from polyfid.learning.candidates import Candidate
 from polyfid.learning.climb import Optimum, make_hyperprior, maximise, tune
 from polyfid.learning.evidence import MovableEvidence, SparseEvidence, SparseFixed
 from polyfid.learning.fit import GIVEN, check_tuning, evidence_of, plain_features, spread_of
-from polyfid.learning.held_out import Part, average_parts, calibration_of, hold_out
+from polyfid.learning.left_out import Part, average_parts, part_of
 from polyfid.learning.mixture import BinaryFit, Member, Mixture
 from polyfid.learning.plan import N_ROWS_BOOSTED, N_TUNING_SPARSE, Options, Target
 from polyfid.learning.progress import Callback, Progress
@@ -58,7 +58,7 @@ N_KEPT = 2000
 #: How far a belief may be from its fixed point, in standard deviations, while tuning and in the
 #: end: half the square of it is what the bound lacks. Passes over very many rows are dear.
 TUNING_TOL, FINAL_TOL, ROUGH_TOL = 0.05, 1e-5, 0.02
-N_ROUGH = 20_000
+N_ROUGH = 15_000
 #: While inducing points move, which is a rough climb anyway.
 MOVING_TOL = 0.2
 #: The bound of 100 rows is climbed to this many times ``tol``, and that of more rows to a multiple
@@ -67,8 +67,8 @@ MOVING_TOL = 0.2
 TOLERANCE, N_TOLERANCE = 25.0, 100.0
 MAX_PASSES = 50
 #: Steps in which inducing points move, and those of either stage of tuning where a model without
-#: trees is averaged with one that has learnt from more rows.
-MOVES, MOVES_BESIDE = 15, 5
+#: trees is averaged with one that has learnt from more rows: further ones gain nothing.
+MOVES, STEPS_BESIDE = 15, 2
 
 
 def fit_sparse(
@@ -136,7 +136,7 @@ def _fit_sparsely(
         own = _sampled(own, options, rng)
     else:
         own = _sampled(own, options, rng, N_TUNING_BESIDE)
-        options = replace(options, max_iter=min(options.max_iter, MOVES_BESIDE))
+        options = replace(options, brief=True)
     return average_parts(
         part, _fit_part(options, own, target, rng, structure, before, report, None, both)
     )
@@ -162,7 +162,7 @@ def _fit_part(
     mean: BoostedMean | None = None,
     weighed: bool = False,
 ) -> Part:
-    """A sparse model; if it is ``weighed``, some rows are held out at first."""
+    """A sparse model; if it is ``weighed``, with how probable its labels are, each left out."""
     belief, state = None, MOVING
     if earlier is None or (sparse := earlier.best.fit.sparse) is None:
         model = _begin(start, options, source, target, rng, mean)
@@ -175,7 +175,11 @@ def _fit_part(
             belief = sparse.belief
     if options.optimise:
         model = _tune(model, options, report, may_move=state == MOVING)
-    return _fit_all_rows(model, belief, source, target, report, weighed)
+    rows = source.view(model.features, target, model.mean is not None)
+    mixture = _passes(model, belief, rows, report)
+    if isinstance(rows, LabelledPoints):
+        return part_of(mixture, rows, weighed)
+    return Part(mixture, np.empty(0), np.empty(0, dtype=np.intp))
 
 
 def _sampled(
@@ -289,40 +293,12 @@ class _SparseModel:
         return Mixture((member,), self.spread, self.mean)
 
 
-def _fit_all_rows(
-    model: _SparseModel,
-    belief: SparseBelief | None,
-    source: Source,
-    target: Target,
-    report: _Reporter,
-    weighed: bool,
-) -> Part:
-    """The model with the posterior of all rows; passes begin with a belief, if there is one.
-
-    Rows in memory that are held out at first tell of the calibration, and of the model's weight.
-    """
-    rows, calibration = source.view(model.features, target, model.mean is not None), None
-    log_p, level = np.empty(0), np.empty(0, dtype=np.intp)
-    if isinstance(rows, LabelledPoints) and (weighed or belief is None):
-        held_out = hold_out(rows.points, model.prior.n_levels - 1, weighed)
-        if len(held_out):
-            others = np.delete(np.arange(len(rows.points)), held_out)
-            sparse = _passes(model, belief, rows.take(others), report).best.fit.sparse
-            assert sparse is not None
-            out, belief = rows.take(held_out), sparse.belief
-            level = out.points.level
-            log_p = out.likelihood.tilted(*sparse.mean_and_variance(out.points)).log_z
-            calibration = calibration_of(out, log_p, model.prior.n_levels - 1)
-    mixture = replace(_passes(model, belief, rows, report), calibration=calibration)
-    return Part(mixture, log_p, level)
-
-
 def _passes(
     model: _SparseModel, belief: SparseBelief | None, rows: View, report: _Reporter
 ) -> Mixture:
     """The posterior of the rows; passes begin with a belief, if there is one."""
     n_rows = float(model.factor[model.rows.points.level].sum())
-    evidence = model.evidence(rows, tol=FINAL_TOL if n_rows <= N_ROUGH else ROUGH_TOL)
+    evidence = model.evidence(rows, tol=FINAL_TOL if n_rows < N_ROUGH else ROUGH_TOL)
     evidence.warm = _expected_belief(model) if belief is None else belief
     report.passes(model.mixture(evidence.warm, None))
     evidence.watch = lambda _, fixed: report.passes(model.mixture(_next(fixed), fixed))
@@ -440,11 +416,12 @@ def _tune(model: _SparseModel, options: Options, report: _Reporter, may_move: bo
         density, slope = hyperprior(theta[:n])
         return density, np.append(slope, np.zeros(len(theta) - n))
 
+    moves, steps = (STEPS_BESIDE,) * 2 if options.brief else (MOVES, options.max_iter)
     stages: list[tuple[type[SparseEvidence], int]] = []
     if options.refine_inducing and may_move:
-        stages.append((MovableEvidence, MOVES))
+        stages.append((MovableEvidence, moves))
     if n:
-        stages.append((SparseEvidence, options.max_iter))
+        stages.append((SparseEvidence, steps))
 
     def moved_to(theta: Array) -> _SparseModel:
         prior, likelihood = evidence.at(theta)
@@ -467,7 +444,7 @@ def _tune(model: _SparseModel, options: Options, report: _Reporter, may_move: bo
         optimum = maximise(evidence, log_prior, [evidence.theta], *limits)
         n_evaluations += optimum.n_evaluations
         best = replace(optimum.best, n_evaluations=n_evaluations)
-        climbed = replace(optimum, climbs=(best,)) if n else model.optimum
+        climbed = replace(optimum, climbs=(best,), brief=options.brief) if n else model.optimum
         model = replace(moved_to(optimum.theta), optimum=climbed)
     return model
 

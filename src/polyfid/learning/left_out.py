@@ -1,0 +1,107 @@
+"""Rows that are left out, one at a time: the calibration of a fit, and the weights of two models.
+
+A label is one Gaussian site. Without it the posterior of its latent value follows in closed form:
+with the site (w, nu) and the moments (m, s) of what it acts on,
+
+    s' = s / (1 - w s),  m' = (m - s nu) / (1 - w s).
+
+The other sites, and the hyper-parameters, stay as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from polyfid.arrays import Array, Indices
+from polyfid.inference.posterior import Posterior, SparsePosterior
+from polyfid.learning.mixture import NEGLIGIBLE, Calibration, Mixture
+from polyfid.model.calibration import calibration_error
+from polyfid.model.likelihoods import Likelihood
+from polyfid.rows import Points
+from polyfid.rows.source import LabelledPoints
+
+#: With more rows at the top level than this, calibration is checked on them, on so many at most.
+N_CHECKED, MOST_CHECKED = 1000, 5000
+
+
+def expected_labels(
+    posterior: Posterior | SparsePosterior, points: Points, likelihood: Likelihood
+) -> Array:
+    """The log probability of the label of every row given all others, (n,).
+
+    The posterior is of these rows, among others; in exact inference of these alone.
+    """
+    if isinstance(posterior, Posterior):
+        mean, variance = posterior.mean_and_variance(points)
+        w, nu, rest = posterior.sites.w, posterior.sites.nu, np.zeros(len(points))
+    else:
+        mean, variance, rest = posterior.moments_apart(points)
+        expected = likelihood.expectations(mean, variance + rest)
+        w, nu = -expected.second, expected.first - expected.second * mean
+    left = np.maximum(1.0 - w * variance, np.finfo(float).eps)
+    return likelihood.tilted((mean - variance * nu) / left, variance / left + rest).log_z
+
+
+class Part(NamedTuple):
+    """A model with or without a boosted mean; how probable labels left out are, and their level."""
+
+    mixture: Mixture
+    log_p: Array
+    level: Indices
+
+
+def part_of(mixture: Mixture, rows: LabelledPoints, weighed: bool) -> Part:
+    """A sparse model of these rows with its calibration; if it is ``weighed``, with all labels."""
+    level, top = rows.points.level, mixture.best.fit.prior.n_levels - 1
+    at_top = np.flatnonzero(level == top)
+    checks = len(at_top) > N_CHECKED
+    if not weighed and not checks:
+        return Part(mixture, np.empty(0), np.empty(0, dtype=np.intp))
+    if not weighed:
+        few = np.sort(np.random.RandomState(0).permutation(at_top)[:MOST_CHECKED])
+        rows, level = rows.take(few), level[few]
+    fit = mixture.best.fit
+    likelihood = rows.likelihood.with_theta(fit.likelihood.theta)
+    log_p = expected_labels(fit.posterior, rows.points, likelihood)
+    if checks:
+        own = level == top
+        y, weight = likelihood.y[own], likelihood.weight[own]
+        mixture = replace(mixture, calibration=_calibration(y, weight, log_p[own]))
+    return Part(mixture, log_p, level)
+
+
+def _calibration(y: Array, weight: Array, log_p: Array) -> Calibration:
+    """How the probabilities of labels turned out."""
+    p = np.where(y > 0.0, np.exp(log_p), -np.expm1(log_p))
+    error = float(calibration_error(p, np.where(y > 0.0, 1.0, 0.0), weight[None])[0])
+    return Calibration(len(y), -float(np.average(log_p, weights=weight)), error)
+
+
+def average_parts(one: Part, other: Part) -> Mixture:
+    """Both models, with weights under which labels that are left out are most probable.
+
+    Those of the top level count as much as all others together.
+    """
+    top = one.level == one.level.max()
+    shares = np.where(top, 1.0 / max(top.sum(), 1), 1.0 / max((~top).sum(), 1))
+
+    def cost(weight: float) -> float:
+        mixed = np.logaddexp(np.log(weight) + one.log_p, np.log1p(-weight) + other.log_p)
+        return -float(shares @ mixed)
+
+    weight = float(minimize_scalar(cost, bounds=(1e-3, 1.0 - 1e-3), method="bounded").x)
+    weights = [weight, 1.0 - weight]
+    if min(weights) < NEGLIGIBLE:
+        return (one, other)[int(np.argmax(weights))].mixture
+    parts = [
+        (w, replace(part.mixture.best, weight=w), part.mixture)
+        for w, part in zip(weights, (one, other), strict=True)
+    ]
+    parts.sort(key=lambda part: -part[0])
+    members = tuple(member for _, member, _ in parts)
+    mean, first = one.mixture.mean or other.mixture.mean, parts[0][2]
+    return replace(first, members=members, mean=mean)
