@@ -9,7 +9,12 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from polyfid import MultiFidelityClassifier, load
+from polyfid.arrays import hash_rows
+from polyfid.datasets import make_rough
 from polyfid.kernels import RBF
+from polyfid.learning.boosted import Cut, fold_of
+from polyfid.model.trees import Turn
+from polyfid.rows import Rows
 from polyfid.rows.survey import Block
 
 dask_distributed = pytest.importorskip("distributed")
@@ -18,6 +23,7 @@ dd = pytest.importorskip("dask.dataframe")
 pd = pytest.importorskip("pandas")
 distributed = pytest.importorskip("polyfid.distributed")
 cluster_module = pytest.importorskip("polyfid.distributed.cluster")
+Forest = pytest.importorskip("polyfid.distributed.forest").Forest
 
 pytestmark = [pytest.mark.xdist_group("cluster"), pytest.mark.slow]
 
@@ -165,6 +171,96 @@ def test_workers_killed_in_a_pass_change_nothing(client, rows, monkeypatch, deat
     assert_same(make_model().fit_blocks(cut(rows, sizes)), there, rows[0])
 
 
+@pytest.fixture(scope="module")
+def many():
+    """Rows enough for trees, some of them twice at both levels."""
+    made = make_rough(2400, 400, 2, n_test=2000, random_state=1)
+    X, y, fidelity = made.data.copy(), made.target, made.fidelity
+    X[-50:] = X[:50]
+    return (X, y, fidelity), made
+
+
+BOOSTED = {"mean": "boosted", "max_iter": 3, "n_tuning": 300, "n_inducing": 20, "random_state": 0}
+
+
+@pytest.mark.filterwarnings("ignore:.*tuning stopped early")
+def test_trees_of_a_sample_that_holds_all_rows_are_those_of_blocks(client, many):
+    given, _ = many
+    sizes = (900, 0, 1000, 900)
+    there = MultiFidelityClassifier(**BOOSTED)
+    distributed.fit(there, *as_arrays(given, sizes), client=client)
+    here = MultiFidelityClassifier(**BOOSTED).fit_blocks(cut(given, sizes))
+    assert here._mixtures[0].best.boosted
+    assert_same(here, there, given[0])
+
+
+@pytest.mark.filterwarnings("ignore:.*tuning stopped early")
+def test_xgboost_grows_trees_of_rows_that_the_sample_has_not(client, many, monkeypatch):
+    pytest.importorskip("xgboost")
+    (X, y, fidelity), made = many
+    monkeypatch.setattr("polyfid.estimator.blocks.N_ROWS_TREES", 1500)
+    monkeypatch.setattr("polyfid.learning.boosted.FEWEST_LEAVES", 4)
+    fitted = {}
+    for trees in ("auto", "sample"):
+        model = MultiFidelityClassifier(**BOOSTED)
+        arrays = as_arrays((X, y, fidelity), (900, 0, 1000, 900))
+        fitted[trees] = distributed.fit(model, *arrays, client=client, trees=trees)
+    (margin,) = fitted["auto"]._mixtures[0].mean.margins
+    assert (margin.level, margin.parts, len(margin.folds)) == (0, 5, 5)
+    # XGBoost splits at numbers of single precision, and those between: no bin of scikit-learn is.
+    assert fitted["sample"]._mixtures[0].mean.margins[0].folds[0].sizes.sum() > 0
+    fold = fold_of(X, 5)
+    sign = np.where(y == 1, 1.0, -1.0)[fidelity == 0]
+    rows, fold = X[fidelity == 0], fold[fidelity == 0]
+
+    def loss(margins):
+        return float(np.logaddexp(0.0, -sign * margins).mean())
+
+    own = margin.out_of_fold(rows, fold)
+    others = margin.out_of_fold(rows, (fold + 1) % 5)
+    assert loss(others) < loss(own) < np.log(2.0)  # those have learnt from the rows
+    q = made.test_probability
+    for model in fitted.values():
+        p = model.predict_proba(made.test_data)[:, 1]
+        assert -np.mean(q * np.log(p) + (1.0 - q) * np.log1p(-p)) < 0.58
+
+
+def test_repeats_of_rows_that_are_elsewhere_have_a_fold(client, many):
+    pytest.importorskip("xgboost")
+    (X, y, fidelity), _ = many
+    rows = Rows.of(X, fidelity, y)
+    blocks = client.scatter([rows.take(slice(0, 1500)), rows.take(slice(1500, 2800)), None])
+    forest = Forest(client, blocks, [2400, 400])
+    hashes = np.unique(hash_rows(X[fidelity == 1]))
+    repeated = np.isin(hashes, hash_rows(X[:50]))
+    np.testing.assert_array_equal(forest.occur(hashes, 0), repeated)
+    cut_ = Cut(np.inf, 3, 3, 8, 0.3)
+    trees = forest.grow(0, 1, cut_, 1, Turn.none(2))
+    learn = (fold_of(X, 3) != 1) & (fidelity == 0)
+    stop = (fold_of(X, 3) == 1) & (fidelity == 0)
+    import xgboost
+
+    one = xgboost.XGBClassifier(
+        n_estimators=1000,
+        max_leaves=8,
+        max_depth=0,
+        grow_policy="lossguide",
+        learning_rate=0.3,
+        reg_lambda=50.0,
+        colsample_bynode=0.6,
+        early_stopping_rounds=10,
+        random_state=1,
+        base_score=y[learn].mean(),
+    ).fit(X[learn], y[learn], eval_set=[(X[stop], y[stop])], verbose=False)
+    expected = one.predict(X, output_margin=True)
+    assert np.corrcoef(trees(X), expected)[0, 1] > 0.98
+
+
+def test_trees_are_named_as_they_may_be(client, rows):
+    with pytest.raises(ValueError, match='trees must be "auto"'):
+        distributed.fit(make_model(), *as_arrays(rows), client=client, trees="catboost")
+
+
 def test_a_checkpoint_is_the_model_so_far(client, rows, tmp_path):
     path = tmp_path / "model.polyfid"
     model = distributed.fit(make_model(), *as_arrays(rows), client=client, checkpoint=path)
@@ -293,7 +389,7 @@ def test_a_partition_of_another_size_when_it_is_read_again():
 
 
 def test_a_cluster_without_workers_or_a_client_that_is_closed(rows, monkeypatch):
-    monkeypatch.setattr(cluster_module, "PATIENCE", 3)
+    monkeypatch.setattr("polyfid.distributed.sums.PATIENCE", 3)
     none = {"n_workers": 0, "processes": False, "dashboard_address": ":0"}
     with dask_distributed.LocalCluster(**none) as empty:
         client = dask_distributed.Client(empty)

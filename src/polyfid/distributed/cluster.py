@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
-from time import monotonic
-from typing import Any
+from importlib.util import find_spec
+from typing import Any, Literal
 
-import dask
 from distributed import Client, Future, KilledWorker, default_client
 from distributed.client import ClosedClientError
 
+from polyfid.distributed.forest import Forest
 from polyfid.distributed.partitions import read_partitions
+from polyfid.distributed.sums import add_up, result_of
 from polyfid.estimator.blocks import given_levels, make_surveyor
 from polyfid.estimator.classifier import MultiFidelityClassifier
 from polyfid.estimator.fitted import random_numbers
@@ -22,12 +23,6 @@ from polyfid.estimator.inputs import Columns
 from polyfid.learning.progress import Callback
 from polyfid.rows import Rows
 from polyfid.rows.source import Source, Sum, one_blas_thread
-
-#: Seconds without any worker after which a fit gives up.
-PATIENCE = 30
-#: Seconds between checks of whether there are workers, and for a copy to reach all of them.
-INTERVAL = 2
-COPYING = 5
 
 
 def fit(
@@ -40,6 +35,7 @@ def fit(
     client: Client | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     callback: Callback | None = None,
+    trees: Literal["auto", "xgboost", "sample"] = "auto",
 ) -> MultiFidelityClassifier:
     """Fit a model to dask arrays or data frames on the workers that hold them.
 
@@ -65,6 +61,10 @@ def fit(
         A file to which the model is saved after every pass.
     callback : callable, optional
         Receives a `polyfid.learning.progress.Progress` after every pass.
+    trees : {"auto", "xgboost", "sample"}
+        What grows the trees of levels of which the client's sample, up to a million rows, does not
+        hold all rows: XGBoost on the workers, from all rows, or scikit-learn on the client, from
+        the sample. "auto" is "xgboost" if it is installed.
 
     Returns
     -------
@@ -96,10 +96,13 @@ def fit(
             raise ValueError("X has no rows (0 samples); at least one is needed")
         survey = contents.survey(levels)
         sizes = client.map(_size, raw, pure=False)
-        known = [_result(client, size) for size in sizes]
+        known = [result_of(client, size) for size in sizes]
         blocks = client.map(_encode, [survey.coding] * len(raw), raw, known, pure=False)
         del raw  # workers may forget raw blocks once they are encoded; they can be read again
-        source = ClusterSource(survey.sample, survey.weight, client, blocks)
+        forest = None
+        if trees != "sample" and _has_xgboost(trees):
+            forest = Forest(client, blocks, survey.counts.sum(axis=1).tolist())
+        source = ClusterSource(survey.sample, survey.weight, client, blocks, forest)
         return model._fit_source(features, survey, source, rng, checkpoint, callback)
 
 
@@ -109,53 +112,13 @@ class ClusterSource(Source):
 
     client: Client
     blocks: Sequence[Future]
+    forester: Forest | None = None
 
     def reduce(self, function: Callable[[Rows], Sum]) -> Sum:
         # For workers in this process; Dask sees to it where workers have their own.
         with one_blas_thread():
             total: Sum = add_up(self.client, function, self.blocks)
         return total
-
-
-def add_up(client: Client, function: Callable[[Any], Any], blocks: Sequence[Future]) -> Any:
-    """The sum of a function of all blocks that are not None; None if all are.
-
-    Each worker computes the terms of its own blocks. Neighbours are added in pairs, then pairs of
-    pairs: always the same ones, so that the sum does not depend on which worker is when ready.
-    """
-    # The function, which may hold large matrices, is the result of a task rather than scattered:
-    # if all workers that have it are lost, it can be made again.
-    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TiB"}):
-        sent = client.submit(_same, function, pure=False)
-    # Without a copy on every worker blocks would be moved to where it is. If workers come or go at
-    # this moment it may fail; then those without a copy fetch one.
-    with suppress(Exception):
-        client.replicate([sent], callback_timeout=COPYING)
-    terms = client.map(_apply, [sent] * len(blocks), blocks, pure=False)
-    while len(terms) > 1:
-        # Before further terms, or all of them would be in memory at the same time.
-        sums = client.map(_plus, terms[:-1:2], terms[1::2], pure=False, priority=1)
-        terms = sums + terms[2 * len(sums) :]
-    return _result(client, terms[0])
-
-
-def _result(client: Client, future: Future) -> Any:
-    """The result of a task; an error if there has been no worker to compute it for some time."""
-    since = None
-    while True:
-        try:
-            return future.result(timeout=INTERVAL)
-        except TimeoutError:
-            if future.done():  # it is the task's own error
-                raise
-        if client.nthreads():
-            since = None
-            continue
-        since = since or monotonic()
-        if monotonic() - since > PATIENCE:
-            raise RuntimeError(
-                f"the cluster has had no workers for {PATIENCE} s; start some, and fit again"
-            )
 
 
 @contextmanager
@@ -176,13 +139,18 @@ def _in_plain_words() -> Iterator[None]:
         ) from error
 
 
-def _same(value: Any) -> Any:
-    return value
-
-
-def _apply(function: Callable[[Any], Any], block: Any) -> Any:
-    """A function of a block; None if it has no rows."""
-    return None if block is None else function(block)
+def _has_xgboost(trees: str) -> bool:
+    """Whether XGBoost is there; an error if it must be."""
+    if trees not in ("auto", "xgboost"):
+        raise ValueError(f'trees must be "auto", "xgboost" or "sample", got {trees!r}')
+    if find_spec("xgboost") is not None:
+        return True
+    if trees == "xgboost":
+        raise ModuleNotFoundError(
+            'trees="xgboost" needs xgboost; install it with: pip install "polyfid[dask]"',
+            name="xgboost",
+        )
+    return False
 
 
 def _size(block: Any) -> int | None:
@@ -201,9 +169,3 @@ def _encode(coding: Callable[[Any], Rows], block: Any, size: int | None) -> Rows
             "first read; partitions must be the same whenever they are read"
         )
     return None if block is None else coding(block)
-
-
-def _plus(one: Any, other: Any) -> Any:
-    if one is None or other is None:
-        return other if one is None else one
-    return one + other

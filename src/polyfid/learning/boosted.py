@@ -9,11 +9,11 @@ for trees alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import joblib
 import numpy as np
@@ -64,6 +64,20 @@ MOST_TURNED = 16
 NOT_LEARNT, NO_FOLD = -1, -2
 
 
+class Forester(Protocol):
+    """Grows trees where the rows are, if these are more than there are in memory."""
+
+    @property
+    def counts(self) -> Sequence[int]:
+        """All rows there are, by level."""
+
+    def grow(self, level: int, positive: int, cut: Cut, fold: int, turn: Turn) -> Trees:
+        """Trees of a level's rows but those of a fold, which say when to stop."""
+
+    def occur(self, hashes: Hashes, level: int) -> NDArray[np.bool_]:
+        """Which of these hashes are of rows of a level."""
+
+
 @dataclass(frozen=True)
 class Boosting:
     """A mean that was fitted to rows.
@@ -77,14 +91,16 @@ class Boosting:
     elsewhere: tuple[Hashes, ...]
 
     @classmethod
-    def of(cls, mean: BoostedMean, rows: Rows) -> Boosting:
-        """A mean that was fitted to these rows."""
-        hashes = hash_rows(rows.x)
-        learnt, elsewhere = (
-            tuple(np.unique(hashes[(rows.level == t) == own]) for t in mean.levels)
-            for own in (True, False)
-        )
-        return cls(mean, learnt, elsewhere)
+    def of(cls, mean: BoostedMean, rows: Rows, forester: Forester | None = None) -> Boosting:
+        """A mean that was fitted to these rows, or to all of a forester's."""
+        hashes, learnt, elsewhere = hash_rows(rows.x), [], []
+        for t in mean.levels:
+            own, others = (np.unique(hashes[(rows.level == t) == same]) for same in (True, False))
+            if forester is not None and forester.counts[t] > len(own):
+                own = np.union1d(own, others[forester.occur(others, t)])
+            learnt.append(own)
+            elsewhere.append(others)
+        return cls(mean, tuple(learnt), tuple(elsewhere))
 
     def extend(self, rows: Rows) -> Rows:
         """Rows with margins."""
@@ -122,6 +138,11 @@ def _folds(hashes: Hashes, elsewhere: Hashes, parts: int, n_folds: int) -> Indic
     return np.where(part < n_folds, part.astype(np.intp), NO_FOLD)
 
 
+def fold_of(x: Array, n_folds: int) -> Indices:
+    """The folds of rows (n, d) of a level of which all parts are folds."""
+    return _folds(hash_rows(x), np.empty(0, np.uint64), n_folds, n_folds)
+
+
 def _among(hashes: Hashes, others: Hashes) -> NDArray[np.bool_]:
     """Which hashes are among others, which are sorted."""
     if not len(others):
@@ -132,24 +153,37 @@ def _among(hashes: Hashes, others: Hashes) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True)
 class _Level:
-    """The rows of a level that trees learn from, with labels that are true or false."""
+    """The rows of a level that trees learn from, with labels that are true or false.
+
+    If there is a forester these are only some of its rows.
+    """
 
     level: int
+    positive: int
     cut: Cut
     x: Array
     y: NDArray[np.bool_]
     weight: Array
     hashes: Hashes
     fold: Indices
+    forester: Forester | None
 
     @classmethod
-    def of(cls, rows: Rows, hashes: Hashes, level: int, positive: int) -> _Level:
+    def of(
+        cls, rows: Rows, hashes: Hashes, level: int, positive: int, forester: Forester | None
+    ) -> _Level:
         own = np.flatnonzero(rows.level == level)
-        cut = next(cut for cut in CUTS if len(own) <= cut.most_rows)
+        if forester is not None and forester.counts[level] <= len(own):
+            forester = None
+        n = len(own) if forester is None else forester.counts[level]
+        cut = next(cut for cut in CUTS if n <= cut.most_rows)
+        if forester is not None:  # nobody knows all rows of other levels
+            cut = cut._replace(parts=cut.folds)
         elsewhere = np.unique(np.delete(hashes, own))
         fold = _folds(hashes[own], elsewhere, cut.parts, cut.folds)
         y = rows.y[own] == positive
-        return cls(level, cut, rows.x[own], y, rows.weight[own], hashes[own], fold)
+        labelled = rows.x[own], y, rows.weight[own], hashes[own]
+        return cls(level, positive, cut, *labelled, fold, forester)
 
     @property
     def has_both_classes(self) -> bool:
@@ -162,6 +196,8 @@ class _Level:
 
     def fit(self, fold: int, turn: Turn) -> Trees:
         """The trees of a fold, whose rows say when to stop."""
+        if self.forester is not None:
+            return self.forester.grow(self.level, self.positive, self.cut, fold, turn)
         learn, stop = self.fold != fold, np.flatnonzero(self.fold == fold)[:N_VALIDATED]
         return _boosted(self, np.flatnonzero(learn), stop, turn, seed=fold)
 
@@ -196,15 +232,17 @@ def boost(
     levels: tuple[int, ...],
     target: Target,
     watch: Callable[[int, int], None] = lambda done, total: None,
+    forester: Forester | None = None,
 ) -> Boosting | None:
     """Trees for the levels that have enough rows of both classes; None if there is no such level.
 
     Rows of few different points, which come unmerged in blocks, may leave a fold without a class.
 
-    ``watch`` is told of the folds so far and of how many there will be.
+    ``watch`` is told of the folds so far and of how many there will be. A ``forester`` grows the
+    trees of levels of which it has more rows than these.
     """
     hashes = hash_rows(rows.x)
-    every = [_Level.of(rows, hashes, t, target.positive) for t in levels]
+    every = [_Level.of(rows, hashes, t, target.positive, forester) for t in levels]
     chosen = [level for level in every if level.has_both_classes]
     if not chosen:
         return None
@@ -227,7 +265,7 @@ def boost(
             margins.append(Margin(level.level, tuple(trees), level.cut.parts))
     finally:
         pool.shutdown(cancel_futures=True)  # Ctrl-C waits for the folds under way only
-    return Boosting.of(BoostedMean(tuple(margins)), rows)
+    return Boosting.of(BoostedMean(tuple(margins)), rows, forester)
 
 
 def _turn(scale: Scale, numbers: list[int], rng: np.random.RandomState) -> Turn:

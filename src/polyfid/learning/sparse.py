@@ -108,9 +108,11 @@ def _fit_sparsely(
     """The model of one class: with a boosted mean, without, or both if trees may be left out."""
     counts = np.bincount(known.level, minlength=options.n_levels)
     if earlier is None:
-        boosting = boost(known, options.large_levels(counts.tolist()), target, report.trees)
+        levels = options.large_levels(counts.tolist())
+        boosting = boost(known, levels, target, report.trees, source.forester)
     else:
-        boosting = None if earlier.mean is None else Boosting.of(earlier.mean, known)
+        mean = earlier.mean
+        boosting = None if mean is None else Boosting.of(mean, known, source.forester)
     if boosting is None:
         structure = _Start(options, source.sample, target, N_STRUCTURE, rng)
         return _fit_part(options, source, target, rng, structure, earlier, report).mixture
@@ -126,8 +128,7 @@ def _fit_sparsely(
         n_inducing=options.n_boosted,
     )
     before = _part_of(earlier, boosted=True)
-    mean = boosting.mean
-    part = _fit_part(of_trees, own, target, rng, structure, before, report, mean, both)
+    part = _fit_part(of_trees, own, target, rng, structure, before, report, boosting.mean, both)
     if not both:
         return part.mixture
     # The first part is kept until both are there.

@@ -54,6 +54,11 @@ class Source(ABC):
     sample: Rows
     total: Array
 
+    @property
+    def forester(self) -> Any:
+        """What grows trees where the rows are (`polyfid.learning.boosted.Forester`), if any."""
+        return None
+
     @abstractmethod
     def reduce(self, function: Callable[[Rows], Sum]) -> Sum:
         """The sum of a function of every block; it may be sent to another process."""
