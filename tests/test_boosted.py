@@ -166,28 +166,23 @@ def test_with_and_without_trees_are_averaged_where_rows_are_few(made):
     assert losses[0] < min(losses[1:]) + 0.003
 
 
-def test_weights_are_those_under_which_held_out_labels_are_most_probable(model):
+def test_weights_are_those_under_which_labels_left_out_are_most_probable(model):
     (mixture,) = model._mixtures
-    level, better, worse = (
-        np.array([0, 0, 1, 1]),
-        np.log([0.9, 0.8, 0.9, 0.7]),
-        np.log(np.full(4, 0.4)),
-    )
+    better, worse = np.array([0.9, 0.8, 0.9, 0.7]), np.full(4, 0.4)
     plain = replace(
         mixture, members=(replace(mixture.best, boosted=False, name="plain"),), mean=None
     )
-    both = [Part(mixture, better, level), Part(plain, worse, level)]
+
+    def part(of, p):
+        return Part(of, np.log(p), np.array([0, 0, 1, 1]), np.ones(4), np.ones(4))
+
+    both = [part(mixture, better), part(plain, worse)]
     assert average_parts(*both) is mixture
     assert average_parts(*both[::-1]) is mixture
-    alike = average_parts(
-        Part(mixture, better[[0, 3, 0, 3]], level), Part(plain, better[[3, 0, 3, 0]], level)
-    )
+    alike = average_parts(part(mixture, better[[0, 3, 0, 3]]), part(plain, better[[3, 0, 3, 0]]))
     np.testing.assert_allclose(alike.weights, 0.5, atol=1e-3)
     assert alike.mean is mixture.mean
-    mostly = average_parts(
-        Part(mixture, np.log([0.2, 0.9, 0.9, 0.9]), level),
-        Part(plain, np.log([0.9, 0.2, 0.2, 0.2]), level),
-    )
+    mostly = average_parts(part(mixture, [0.2, 0.9, 0.9, 0.9]), part(plain, [0.9, 0.2, 0.2, 0.2]))
     assert mostly.best.boosted
     assert 0.5 < mostly.best.weight < 1.0
 

@@ -22,7 +22,7 @@ from polyfid.learning.mixture import NEGLIGIBLE, Calibration, Mixture
 from polyfid.model.calibration import calibration_error
 from polyfid.model.likelihoods import Likelihood
 from polyfid.rows import Points
-from polyfid.rows.source import LabelledPoints
+from polyfid.rows.source import LabelledPoints, View
 
 #: With more rows at the top level than this, calibration is checked on them, on so many at most.
 N_CHECKED, MOST_CHECKED = 1000, 5000
@@ -47,38 +47,45 @@ def expected_labels(
 
 
 class Part(NamedTuple):
-    """A model with or without a boosted mean; how probable labels left out are, and their level."""
+    """A model with or without a boosted mean, and labels that were left out, one at a time.
+
+    Of each the log probability given all others, the level, the label itself, -1 or 1, and its
+    weight.
+    """
 
     mixture: Mixture
     log_p: Array
     level: Indices
+    y: Array
+    weight: Array
 
 
-def part_of(mixture: Mixture, rows: LabelledPoints, weighed: bool) -> Part:
+def part_of(mixture: Mixture, rows: View, weighed: bool) -> Part:
     """A sparse model of these rows with its calibration; if it is ``weighed``, with all labels."""
-    level, top = rows.points.level, mixture.best.fit.prior.n_levels - 1
-    at_top = np.flatnonzero(level == top)
-    checks = len(at_top) > N_CHECKED
-    if not weighed and not checks:
-        return Part(mixture, np.empty(0), np.empty(0, dtype=np.intp))
+    none = Part(mixture, *(np.empty(0, kind) for kind in (float, np.intp, float, float)))
+    if not isinstance(rows, LabelledPoints):
+        return none
     if not weighed:
-        few = np.sort(np.random.RandomState(0).permutation(at_top)[:MOST_CHECKED])
-        rows, level = rows.take(few), level[few]
+        top = np.flatnonzero(rows.points.level == mixture.best.fit.prior.n_levels - 1)
+        if len(top) <= N_CHECKED:
+            return none
+        rows = rows.take(np.sort(np.random.RandomState(0).permutation(top)[:MOST_CHECKED]))
     fit = mixture.best.fit
     likelihood = rows.likelihood.with_theta(fit.likelihood.theta)
     log_p = expected_labels(fit.posterior, rows.points, likelihood)
-    if checks:
-        own = level == top
-        y, weight = likelihood.y[own], likelihood.weight[own]
-        mixture = replace(mixture, calibration=_calibration(y, weight, log_p[own]))
-    return Part(mixture, log_p, level)
+    return _checked(Part(mixture, log_p, rows.points.level, likelihood.y, likelihood.weight))
 
 
-def _calibration(y: Array, weight: Array, log_p: Array) -> Calibration:
-    """How the probabilities of labels turned out."""
-    p = np.where(y > 0.0, np.exp(log_p), -np.expm1(log_p))
-    error = float(calibration_error(p, np.where(y > 0.0, 1.0, 0.0), weight[None])[0])
-    return Calibration(len(y), -float(np.average(log_p, weights=weight)), error)
+def _checked(part: Part) -> Part:
+    """The part with the calibration of its model at the top level, if that has enough rows."""
+    top = part.level == part.mixture.best.fit.prior.n_levels - 1
+    if top.sum() <= N_CHECKED:
+        return part
+    log_p, y, weight = part.log_p[top], part.y[top], part.weight[top]
+    p, hit = np.where(y > 0.0, np.exp(log_p), -np.expm1(log_p)), np.where(y > 0.0, 1.0, 0.0)
+    error = float(calibration_error(p, hit, weight[None])[0])
+    found = Calibration(len(y), -float(np.average(log_p, weights=weight)), error)
+    return part._replace(mixture=replace(part.mixture, calibration=found))
 
 
 def average_parts(one: Part, other: Part) -> Mixture:
@@ -89,9 +96,11 @@ def average_parts(one: Part, other: Part) -> Mixture:
     top = one.level == one.level.max()
     shares = np.where(top, 1.0 / max(top.sum(), 1), 1.0 / max((~top).sum(), 1))
 
+    def mixed(weight: float) -> Array:
+        return np.logaddexp(np.log(weight) + one.log_p, np.log1p(-weight) + other.log_p)
+
     def cost(weight: float) -> float:
-        mixed = np.logaddexp(np.log(weight) + one.log_p, np.log1p(-weight) + other.log_p)
-        return -float(shares @ mixed)
+        return -float(shares @ mixed(weight))
 
     weight = float(minimize_scalar(cost, bounds=(1e-3, 1.0 - 1e-3), method="bounded").x)
     weights = [weight, 1.0 - weight]
@@ -104,4 +113,5 @@ def average_parts(one: Part, other: Part) -> Mixture:
     parts.sort(key=lambda part: -part[0])
     members = tuple(member for _, member, _ in parts)
     mean, first = one.mixture.mean or other.mixture.mean, parts[0][2]
-    return replace(first, members=members, mean=mean)
+    both = one._replace(mixture=replace(first, members=members, mean=mean), log_p=mixed(weight))
+    return _checked(both).mixture

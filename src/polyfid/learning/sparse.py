@@ -53,6 +53,8 @@ N_START, N_STRUCTURE = 600, 1500
 N_STRUCTURE_BOOSTED, N_TUNING_BOOSTED = 1000, 6000
 #: Rows that a model without trees is tuned on, beside one with trees of more than it can see.
 N_TUNING_BESIDE = 3000
+#: From this weight on it is worth passes over so many rows at most.
+WORTH_MORE, N_ROWS_MORE = 0.25, 100_000
 #: Rows that a sparse posterior keeps, to show what rows are like.
 N_KEPT = 2000
 #: How far a belief may be from its fixed point, in standard deviations, while tuning and in the
@@ -138,9 +140,17 @@ def _fit_sparsely(
     else:
         own = _sampled(own, options, rng, N_TUNING_BESIDE)
         options = replace(options, brief=True)
-    return average_parts(
-        part, _fit_part(options, own, target, rng, structure, before, report, None, both)
-    )
+    beside = _fit_part(options, own, target, rng, structure, before, report, None, both)
+    mixture = average_parts(part, beside)
+    weight = sum(m.weight for m in mixture.members if not m.boosted)
+    if is_whole or weight < WORTH_MORE:
+        return mixture
+    # Smooth functions, of which Gaussian processes learn from more rows.
+    more = _in_memory(known.sample(N_ROWS_MORE, rng), options)
+    fixed = replace(options, optimise=False)
+    again = _fit_part(fixed, more, target, rng, structure, beside.mixture, report).mixture.best
+    members = (m if m.boosted else replace(again, weight=m.weight) for m in mixture.members)
+    return replace(mixture, members=tuple(members))
 
 
 def _part_of(mixture: Mixture | None, boosted: bool) -> Mixture | None:
@@ -178,9 +188,7 @@ def _fit_part(
         model = _tune(model, options, report, may_move=state == MOVING)
     rows = source.view(model.features, target, model.mean is not None)
     mixture = _passes(model, belief, rows, report)
-    if isinstance(rows, LabelledPoints):
-        return part_of(mixture, rows, weighed)
-    return Part(mixture, np.empty(0), np.empty(0, dtype=np.intp))
+    return part_of(mixture, rows, weighed)
 
 
 def _sampled(
@@ -196,9 +204,13 @@ def _boosted(
 ) -> InMemory:
     """The rows from which Gaussian processes go on where trees have learnt."""
     some = boosting.extend(boosting.spared(rows).sample(N_ROWS_BOOSTED, rng))
-    total = np.bincount(some.level, some.weight, options.n_levels).astype(float)
-    source = InMemory(some, total, some, options.n_jobs)
-    return _sampled(source, options, rng, N_TUNING_BOOSTED)
+    return _sampled(_in_memory(some, options), options, rng, N_TUNING_BOOSTED)
+
+
+def _in_memory(rows: Rows, options: Options) -> InMemory:
+    """A source of these rows."""
+    total = np.bincount(rows.level, rows.weight, options.n_levels).astype(float)
+    return InMemory(rows, total, rows, options.n_jobs)
 
 
 @dataclass
