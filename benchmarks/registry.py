@@ -26,6 +26,7 @@ from benchmarks import (
     sparse,
     structures,
     tables,
+    verdicts,
 )
 from benchmarks.figures import Context, Figure
 
@@ -53,5 +54,6 @@ BENCHMARKS: dict[str, Callable[[Context], list[Figure]]] = {
     "large": large.run,
     "middle": large.middle,
     "svgp": scale.against_svgp,
+    "verdicts": verdicts.run,
     "adversary": adversary.run,
 }

@@ -91,6 +91,15 @@ def _around_difference(text: str, alike: list[str], longest: int) -> str:
     return f"{'…' * (first > 0)}{text[first:last]}{'…' * (last < len(text))}"
 
 
+def percent(share: float) -> str:
+    """A share in per cent.
+
+    >>> percent(0.324)
+    '32 %'
+    """
+    return f"{100.0 * share:.0f} %"
+
+
 def bytes_in_words(count: float) -> str:
     """A size on disk or in memory, in MB or GB.
 

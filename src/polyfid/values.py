@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
@@ -64,6 +65,37 @@ def whole_numbers(texts: Iterable[str]) -> list[int] | None:
             return None
         numbers.append(int(match[1]))
     return numbers
+
+
+def order_of_trust(
+    counts: Mapping[Any, int], remedy: Callable[[list[Any]], str], what: str = "fidelity"
+) -> tuple[Any, ...]:
+    """Levels, least trusted first, if they are numbers or there is only one.
+
+    Which of several names is trusted cannot be known: they raise a ValueError with ``remedy``, what
+    to write so that names have a given order. It proposes that frequent levels are cheap.
+
+    >>> order_of_trust({"10": 5, "9": 80}, str), order_of_trust({True: 5, False: 5}, str)
+    (('9', '10'), (False, True))
+    >>> order_of_trust({"expert": 2, "llm": 30}, str)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    ValueError: fidelity names levels without saying which is trusted: 'llm' (30 rows), ...
+    """
+    with suppress(TypeError, ValueError):
+        numbers = {name: float(name) for name in counts}
+        if all(map(math.isfinite, numbers.values())):
+            return tuple(sorted(counts, key=numbers.__getitem__))
+    if len(counts) < 2:
+        return tuple(counts)
+    names = sorted(counts, key=lambda name: (-counts[name], str(name)))
+    shown = ", ".join(f"{n!r} ({counts[n]:,} row{'s' * (counts[n] != 1)})" for n in names[:6])
+    more = f" and {len(names) - 6} more" * (len(names) > 6)
+    raise ValueError(
+        f"{what} names levels without saying which is trusted: {shown}{more}. Name them from the "
+        f"least to the most trusted, such as {remedy(names)} if {names[-1]!r} is the most trusted "
+        "level"
+    )
 
 
 def is_frame(value: Any) -> bool:

@@ -107,7 +107,7 @@ def report(
     notes = notes if evaluation else [*notes, reason]
     page = {"title": title, "warnings": notes, **_origin(fitting)}
     write_report(out, model=model, table=table, evaluation=evaluation, **page)
-    console.wrap(evaluation.sentence if evaluation else f"Note: {reason}")
+    console.wrap(str(evaluation.judgement) if evaluation else f"Note: {reason}")
     outcome = evaluation.to_dict() if evaluation else None
     console.written(context, out, report=out, evaluation=outcome, warnings=notes)
 

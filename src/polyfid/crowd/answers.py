@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from polyfid.arrays import Array, Indices
 from polyfid.tables import RowPlaces, TableError, read_table
-from polyfid.tables.column import cell_texts, read_ids, sorted_levels
+from polyfid.tables.column import cell_texts, read_ids, sorted_names
 from polyfid.tables.places import no_column
 from polyfid.text import name_few
 
@@ -226,8 +226,8 @@ def read_answers(
             source.refuse_gaps(cells[name])
         truth = _read_rows(source, cells, columns, items)
         _check_spelling(said["label"], truth["label"])
-    tasks = items or sorted_levels(np.concatenate([said["task"], truth["task"]]))
-    workers = sorted_levels(said["worker"].to_numpy())
+    tasks = items or sorted_names(np.concatenate([said["task"], truth["task"]]))
+    workers = sorted_names(said["worker"].to_numpy())
     classes = np.unique(np.concatenate([said["label"], truth["label"]]))
     task, worker = positions(said["task"], tasks), positions(said["worker"], workers)
     order = np.lexsort((worker, task))
@@ -255,7 +255,7 @@ def _read_rows(
     rows = pd.DataFrame(ids, index=cells.index)
     rows["label"] = source.read_labels(cells[columns["label"]])
     if items is not None and len(others := rows.loc[~rows["task"].isin(items), "task"]):
-        names = sorted_levels(others)
+        names = sorted_names(others)
         raise source.error(
             f"{len(names)} of {rows['task'].nunique()} tasks are no items: {name_few(names)}. Ids "
             f"of items are such as {name_few(items[:2])}; add them to items, or drop their rows",

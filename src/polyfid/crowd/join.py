@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 
 from polyfid.crowd.answers import Form, SourceTable, positions, read_answers
 from polyfid.crowd.consensus import CROWD_KIT, MAJORITY, Ties, aggregate_answers, group_by_skill
-from polyfid.tables.column import read_ids, sorted_levels
+from polyfid.tables.column import read_ids, sorted_names
 from polyfid.text import name_few
 
 Level = Literal["answer", "majority", "skill"]
@@ -156,6 +156,6 @@ def _read_items(items: Any, item_id: str) -> tuple[pd.DataFrame, tuple[str, ...]
             f"columns {name_few(taken)} have names of the columns to be added; rename them, or "
             "drop them if they are not features"
         )
-    order = sorted_levels(ids)
+    order = sorted_names(ids)
     columns = [item_id, *frame.columns.drop(item_id)]
     return frame.iloc[positions(order, ids)][columns], order

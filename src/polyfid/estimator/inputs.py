@@ -129,7 +129,7 @@ def read_block(
     X, y, fidelity, weight = (*block, None, None)[:4]
     if len(y) == 0:
         return None
-    checked = _read(columns, levels, number, X, y, fidelity, reset)
+    checked = _read(columns, levels, number, X, y, fidelity, reset, is_part=True)
     n = len(checked.x)
     if np.ndim(weight) == 1 and len(weight) == n and not np.any(weight):
         return replace(checked, weight=np.zeros(n))  # unlike all rows of a fit, they may be absent
@@ -137,13 +137,20 @@ def read_block(
 
 
 def _read(
-    columns: Columns, given: Any, number: int, X: Any, y: Any, fidelity: Any, reset: bool
+    columns: Columns,
+    given: Any,
+    number: int,
+    X: Any,
+    y: Any,
+    fidelity: Any,
+    reset: bool,
+    is_part: bool = False,
 ) -> Block:
-    """Features, labels and levels, whether of a block or of all rows."""
+    """Features, labels and levels, whether of a block (``is_part``) or of all rows."""
     x = read_features(columns, X, reset=reset)
     n = len(x)
     labels = read_labels(y, n)
-    names, level = read_levels(given, fidelity, n)
+    names, level = read_levels(given, fidelity, n, is_part)
     ordered = given is None and declared_order(fidelity) is not None
     return Block(number, x, labels, level, names, np.ones(n), fidelity is not None, ordered)
 
@@ -210,15 +217,17 @@ def read_labels(y: Any, n: int) -> NDArray[Any]:
     return labels
 
 
-def read_levels(given: Any, fidelity: Any, n: int) -> tuple[Levels, NDArray[np.intp]]:
-    """Names of the levels, as given or as they occur, and the level of each of n rows."""
+def read_levels(
+    given: Any, fidelity: Any, n: int, is_part: bool = False
+) -> tuple[Levels, NDArray[np.intp]]:
+    """Names of the levels in their order, and the level of each of n rows; see `order_levels`."""
     if fidelity is None:
         names = (0,) if given is None else order_levels((), given)
         return names, np.full(n, len(names) - 1, dtype=np.intp)
     refuse_masked("fidelity", fidelity)
     if np.ndim(fidelity):  # anything else is refused with the reason
         check_rows("fidelity", fidelity, n)
-    names = order_levels(fidelity, given)
+    names = order_levels(fidelity, given, is_part)
     return names, encode_levels(fidelity, names)
 
 

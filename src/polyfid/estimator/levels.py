@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from polyfid.rows.survey import Levels as Levels
-from polyfid.values import concat, to_python
+from polyfid.values import concat, order_of_trust, to_python
 
 
 class FidelityArray(np.ndarray):
@@ -109,16 +109,29 @@ def declared_order(fidelity: object) -> Levels | None:
     return tuple(dtype.categories) if ordered else None
 
 
-def order_levels(fidelity: object, levels: Iterable[Any] | None = None) -> Levels:
+def order_levels(
+    fidelity: object, levels: Iterable[Any] | None = None, is_part: bool = False
+) -> Levels:
     """Names of the levels, least trusted first.
 
-    ``levels`` if given, else the order that ``fidelity`` carries, else the sorted values.
+    ``levels`` if given, else the order that ``fidelity`` carries, else sorted numbers. Text has no
+    order, which is an error unless this is a part of the rows only (``is_part``).
     """
     if levels is not None:
         return _read_names(levels)
-    values = np.unique(as_column(fidelity))
+    values, counts = np.unique(as_column(fidelity), return_counts=True)
     declared = declared_order(fidelity)
-    return tuple(to_python(v) for v in (values if declared is None else declared))
+    if declared is not None:
+        return tuple(map(to_python, declared))
+    names = [to_python(v) for v in values]
+    if is_part:
+        return tuple(names)
+    return order_of_trust(dict(zip(names, counts.tolist(), strict=True)), levels_argument)
+
+
+def levels_argument(names: Sequence[Any]) -> str:
+    """The argument that gives levels an order."""
+    return f"levels={list(names)}"
 
 
 def _read_names(levels: Iterable[Any]) -> Levels:

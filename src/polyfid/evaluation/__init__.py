@@ -4,6 +4,16 @@
 """
 
 from polyfid.evaluation.compare import METHODS, evaluate
-from polyfid.evaluation.result import SCORES, Estimate, Evaluation, Score
+from polyfid.evaluation.result import SCORES, Evaluation, Score
+from polyfid.evaluation.verdict import Agreement, Estimate, Verdict
 
-__all__ = ["METHODS", "SCORES", "Estimate", "Evaluation", "Score", "evaluate"]
+__all__ = [
+    "METHODS",
+    "SCORES",
+    "Agreement",
+    "Estimate",
+    "Evaluation",
+    "Score",
+    "Verdict",
+    "evaluate",
+]

@@ -25,12 +25,12 @@ from polyfid.evaluation.result import (
     ALONE,
     OURS,
     SCORES,
-    Estimate,
     Evaluation,
     bootstrap,
-    is_small,
     score,
 )
+from polyfid.evaluation.verdict import Agreement, Estimate
+from polyfid.rows import Rows
 
 _BASELINES = {ALONE: TrustedOnly, "pooled": Pooled, "stacked": Stacked}
 #: The methods that are compared; the first is the one that is judged.
@@ -147,14 +147,15 @@ def evaluate(
     code, weight = rows.y[trusted], rows.weight[trusted]
     samples = bootstrap(probas, code, weight, n_bootstrap, rng)
     values = {m: score(p, code, weight[None])[0] for m, p in probas.items()}
-    notes = _notes(info, labels[trusted], n_splits, folds)
-    point = point_ids(X)
+    notes = _notes(info, n_splits, folds)
+    point, caveats = point_ids(X), []
     repeated = int(np.isin(point[trusted], np.delete(point, trusted)).sum())
     if repeated and not drop_repeats:
-        notes.append(
+        caveats.append(
             f"{repeated} of the {len(trusted)} trusted points also have cheaper labels, which stay "
-            "in the training sets; for points without any label pass drop_repeats=True"
+            "in the training sets; for points without any label pass drop_repeats=True."
         )
+    wider = float(np.sqrt(1.0 + folds / (folds - 1.0)))
     return Evaluation(
         levels=info.levels,
         classes=tuple(info.classes.tolist()),
@@ -164,11 +165,19 @@ def evaluate(
         out_of_fold=probas,
         scores={m: _estimates(values[m], samples[m]) for m in METHODS},
         differences={
-            m: _estimates(values[OURS] - values[m], samples[OURS] - samples[m]) for m in _BASELINES
+            m: {
+                name: gap.widened(wider)
+                for name, gap in _estimates(
+                    values[OURS] - values[m], samples[OURS] - samples[m]
+                ).items()
+            }
+            for m in _BASELINES
         },
         n_splits=folds,
         n_bootstrap=int(n_bootstrap),
         notes=(*notes, *warned),
+        caveats=tuple(caveats),
+        agreement=_agreement(rows, point, info.levels),
     )
 
 
@@ -284,14 +293,30 @@ def _estimates(values: Array, samples: Array) -> dict[str, Estimate]:
     return {name: Estimate.of(values[k], samples[:, k]) for k, name in enumerate(SCORES)}
 
 
-def _notes(info: FitInfo, labels: NDArray[Any], asked: int, folds: int) -> list[str]:
-    """Reasons for caution that lie in the trusted rows."""
+def _agreement(rows: Rows, point: Indices, levels: Sequence[Any]) -> tuple[Agreement, ...]:
+    """How often lower levels agree with the top one, by the most frequent label at a point."""
+    usual = [_usual_labels(rows, point, t) for t in range(len(levels))]
+    found = []
+    for level, own in zip(levels[:-1], usual[:-1], strict=True):
+        both = [p for p in own if p in usual[-1]]
+        if both:
+            agree = sum(own[p] == usual[-1][p] for p in both)
+            found.append(Agreement(level, len(both), Estimate.of_share(agree, len(both))))
+    return tuple(found)
+
+
+def _usual_labels(rows: Rows, point: Indices, level: int) -> dict[int, int]:
+    """The class of most weight at each point of a level."""
+    own = np.flatnonzero(rows.level == level)
+    total = np.zeros((point.max() + 1, rows.y.max() + 1))
+    np.add.at(total, (point[own], rows.y[own]), rows.weight[own])
+    there = np.unique(point[own])
+    return dict(zip(there.tolist(), total[there].argmax(axis=1).tolist(), strict=True))
+
+
+def _notes(info: FitInfo, asked: int, folds: int) -> list[str]:
+    """What is unusual about the trusted rows."""
     notes, counts = [], info.counts[-1]
-    if is_small(labels):
-        notes.append(
-            f"small sample: {len(labels)} trusted rows, {counts[counts > 0].min()} of the rarest "
-            "class; the intervals are rough, and another sample may well give another verdict"
-        )
     if folds < asked:
         notes.append(f"{folds} folds instead of {asked}, as a class has {folds} trusted rows")
     absent = ", ".join(map(str, info.classes[counts == 0]))

@@ -9,26 +9,27 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from html import escape
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polyfid.arrays import Array, Indices
+from polyfid.evaluation.verdict import PRIMARY, Agreement, Estimate, Losses, Verdict, judge
 from polyfid.model.calibration import calibration_error
-from polyfid.text import aligned
+from polyfid.text import aligned, percent
 from polyfid.values import to_json
 
 #: The method that is judged, and the one that it is compared with.
 OURS, ALONE = "polyfid", "trusted only"
 
-#: With fewer trusted rows in all, or per class, intervals are rough.
-_FEW_ROWS, _FEW_PER_CLASS = 50, 10
-#: The scores that decide the verdict, in order of precedence.
-_DECIDING = ("log_loss", "roc_auc")
+#: More classes than this have no table of confusion in the text.
+_MOST_CONFUSED = 8
 #: Columns of the text of an evaluation.
-_WIDTH = 80
+_WIDTH = 60
 #: Upper bound on the elements of one array of bootstrap weights.
 _BATCH_ELEMENTS = 1 << 21
 
@@ -38,6 +39,11 @@ class Score(NamedTuple):
 
     words: str
     more_is_better: bool
+
+    @property
+    def short(self) -> str:
+        """The name where there is little room: no wider than an interval."""
+        return self.words.removesuffix(" error").removesuffix(" score")
 
 
 SCORES: dict[str, Score] = {
@@ -102,28 +108,6 @@ def bootstrap(
     return {name: np.concatenate(batches) for name, batches in scores.items()}
 
 
-def is_small(labels: NDArray[Any]) -> bool:
-    """Whether there are so few trusted labels that intervals are rough."""
-    counts = np.unique(labels, return_counts=True)[1]
-    return len(labels) < _FEW_ROWS or bool(counts.min() < _FEW_PER_CLASS)
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A figure with its 95 % interval."""
-
-    value: float
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, value: float, samples: Array) -> Estimate:
-        """The value of the rows themselves with percentiles of their bootstrap samples."""
-        # Noise can only increase a calibration error: all samples may lie above its value.
-        low, high = np.percentile(samples, [2.5, 97.5])
-        return cls(float(value), float(min(low, value)), float(max(high, value)))
-
-
 @dataclass(frozen=True)
 class Evaluation:
     """How well each method predicts held-out trusted labels; ``print`` shows it.
@@ -144,17 +128,21 @@ class Evaluation:
     scores : dict of str to dict of str to Estimate
         Per method and score; the scores are those in `polyfid.evaluation.SCORES`.
     differences : dict of str to dict of str to Estimate
-        Per method and score, "polyfid" minus that method on the same rows.
+        Per method and score, "polyfid" minus that method on the same rows. Intervals are wider
+        than those of the test rows alone: other training rows would give other models too.
     n_splits, n_bootstrap : int
         The number of folds, which may be lower than asked for, and of bootstrap samples.
-    notes : tuple of str
-        Reasons for caution: small samples, fewer folds, warnings of fits.
+    agreement : tuple of Agreement
+        Per lower level with points that the top level has labelled too, how often they agree.
+    notes, caveats : tuple of str
+        What is unusual (fewer folds, warnings of fits), and what weighs against the verdict.
 
     Notes
     -----
-    Intervals are percentiles of a bootstrap over trusted rows, drawn within their class. They say
-    how much the figure would change with other test rows; that other training rows would give
-    other models is not in them.
+    Intervals of scores are percentiles of a bootstrap over trusted rows, drawn within their class:
+    they say how much the figure would change with other test rows. Those of differences are wider
+    by the root of 1 + k / (k - 1) for k folds, since the training rows of folds are largely the
+    same (Nadeau & Bengio, 2003).
     """
 
     levels: tuple[Any, ...]
@@ -168,84 +156,148 @@ class Evaluation:
     n_splits: int
     n_bootstrap: int
     notes: tuple[str, ...]
+    caveats: tuple[str, ...] = ()
+    agreement: tuple[Agreement, ...] = ()
 
     @property
     def codes(self) -> Indices:
         """The classes of the trusted rows, as columns of the probabilities."""
         return np.array([self.classes.index(label) for label in self.labels.tolist()])
 
+    @cached_property
+    def accuracy(self) -> dict[str, Estimate]:
+        """Per method, the share of held-out trusted rows whose class it predicts."""
+        code = self.codes
+        hits = {name: (p.argmax(axis=1) == code).sum() for name, p in self.out_of_fold.items()}
+        return {name: Estimate.of_share(int(n), len(code)) for name, n in hits.items()}
+
+    @cached_property
+    def confusion(self) -> NDArray[np.intp]:
+        """Trusted rows by class (rows) and by the class that "polyfid" predicts (columns)."""
+        counts = np.zeros((len(self.classes),) * 2, dtype=np.intp)
+        np.add.at(counts, (self.codes, self.out_of_fold[OURS].argmax(axis=1)), 1)
+        return counts
+
+    @cached_property
+    def judgement(self) -> Verdict:
+        """What the comparison means: effect, sentences, caveats and advice."""
+        names = OURS, ALONE, "pooled", "stacked"
+        loss = {name: self.scores[name][PRIMARY].value for name in names}
+        gap = {name: self.differences[name][PRIMARY] for name in names[1:]}
+        counts = np.bincount(self.codes, minlength=len(self.classes))
+        shares = counts[counts > 0] / counts.sum()
+        chance = -float(shares @ np.log(shares))
+        losses = Losses(*(loss[name] for name in names), *(gap[name] for name in names[1:]), chance)
+        judged = judge(losses, counts[counts > 0].tolist(), self.levels)
+        return replace(judged, caveats=(*judged.caveats, *self.caveats))
+
     @property
     def verdict(self) -> str:
-        """Whether the cheaper labels "help", do "harm", or make "no clear difference".
+        """Whether the cheaper labels "help", "hurt", make "no clear difference", or none can tell.
 
-        They help if the interval of the paired difference to "trusted only" lies wholly on the
-        better side in log-loss or ROC AUC, and in neither wholly on the worse side. Harm is the
-        opposite.
+        Log-loss decides. They help or hurt if the 95 % interval of the difference to "trusted
+        only" lies wholly on one side of zero. If it does not, and is wide, there are "too few
+        trusted rows to tell".
         """
-        sides = {*self._clear().values()}
-        if len(sides) != 1:
-            return "no clear difference"
-        return "help" if sides.pop() else "harm"
-
-    @property
-    def deciding_score(self) -> str:
-        """The score that the verdict rests on: the first clear one, without any the log-loss."""
-        return next(iter(self._clear()), _DECIDING[0])
+        return self.judgement.effect
 
     @property
     def sentence(self) -> str:
         """The verdict as a sentence, with the figures that it rests on."""
-        verb = {"help": "help", "harm": "do harm"}.get(self.verdict, f"make {self.verdict}")
-        name = self.deciding_score
-        alone, ours = (self.scores[method][name].value for method in (ALONE, OURS))
-        change = self.differences[ALONE][name]
-        few = ", which is few: take it with care" if is_small(self.labels) else ""
-        return (
-            f"The cheaper labels ({', '.join(map(str, self.levels[:-1]))}) {verb}: "
-            f"{SCORES[name].words} {ours:.3f} with them and {alone:.3f} without "
-            f"(difference {change.value:+.3f}, 95 % interval {change.low:+.3f} to "
-            f"{change.high:+.3f}), on {len(self.rows)} held-out trusted rows{few}."
-        )
+        return self.judgement.sentence
 
     def to_dict(self, out_of_fold: bool = True) -> dict[str, Any]:
         """The result as plain values for JSON, with or without the probabilities of the rows."""
         fields = asdict(self)
         predictions = {name: fields.pop(name) for name in ("rows", "labels", "fold")}
         predictions["probabilities"] = fields.pop("out_of_fold")
-        result = {"verdict": self.verdict, "sentence": self.sentence, "n_trusted": len(self.rows)}
+        judged = self.judgement
+        result = {
+            "verdict": judged.effect,
+            "sentence": judged.sentence,
+            "beside_others": judged.rivals,
+            "next_step": judged.advice,
+            "caveats": judged.caveats,
+            "n_more_trusted": judged.n_more,
+            "n_trusted": len(self.rows),
+            "accuracy": {name: asdict(e) for name, e in self.accuracy.items()},
+            "confusion": self.confusion,
+        }
+        del fields["caveats"]
         result |= fields
         if out_of_fold:
             result["out_of_fold"] = predictions
         return dict(to_json(result))
 
     def __str__(self) -> str:
-        lines = [
-            textwrap.fill(self.sentence, _WIDTH),
-            "",
-            *_table("", self.scores, ""),
-            "",
-            *_table(f"{OURS} minus", self.differences, "+"),
-            "",
-            "95 % intervals are below the figures. ROC AUC: higher is better; others: lower.",
-        ]
-        lines += [textwrap.fill(f"Note: {note}", _WIDTH) for note in self.notes]
+        judged = self.judgement
+        texts = [judged.sentence, judged.rivals, judged.advice]
+        texts += [f"Caution: {text}" for text in judged.caveats]
+        lines = list(map(_filled, texts))
+        lines += ["", *_score_table(self), "", *self._about_rows()]
+        lines += [_filled(f"Note: {note}") for note in self.notes]
         return "\n".join(lines)
 
-    def _clear(self) -> dict[str, bool]:
-        """Deciding scores whose interval does not hold zero, and whether they are better."""
-        changes = {name: self.differences[ALONE][name] for name in _DECIDING}
-        return {
-            name: (change.low > 0.0) == SCORES[name].more_is_better
-            for name, change in changes.items()
-            if change.low > 0.0 or change.high < 0.0
-        }
+    def _repr_html_(self) -> str:
+        judged = self.judgement
+        texts = [f"<b>{escape(judged.sentence)}</b>", *map(escape, (judged.rivals, judged.advice))]
+        texts += [f"Caution: {escape(text)}" for text in judged.caveats]
+        heads, *rows = _score_rows(self, "<br>")
+        table = "".join(
+            "<tr>" + "".join(f"<{tag}>{cell}</{tag}>" for cell in row) + "</tr>"
+            for tag, row in (("th", heads), *(("td", row) for row in rows))
+        )
+        paragraphs = "".join(f"<p>{text}</p>" for text in texts)
+        return f"<div class='polyfid-evaluation'>{paragraphs}<table>{table}</table></div>"
+
+    def __repr__(self) -> str:
+        loss = self.scores[OURS][PRIMARY].value
+        return f"<Evaluation: {self.verdict}; log-loss {loss:.3f} on {len(self.rows)} trusted rows>"
+
+    def _about_rows(self) -> list[str]:
+        """Accuracy, confusion and agreement between levels, in lines."""
+        counts = [["truth \\ predicted", *self.classes]]
+        for name, row in zip(self.classes, self.confusion.tolist(), strict=True):
+            counts.append([name, *(f"{n:g}" for n in row)])
+        lines = [f"Accuracy at the level {self.levels[-1]}:"]
+        lines += [f"  {method:<13}{_with_ends(e, 2)}" for method, e in self.accuracy.items()]
+        if len(self.classes) <= _MOST_CONFUSED:
+            lines += ["", f"How {OURS} answers for held-out trusted rows:", *aligned(counts)]
+        for one in self.agreement:
+            text = (
+                f"On {one.points} points that both labelled, {one.level} and {self.levels[-1]} "
+                f"agree in {percent(one.share.value)} (95 % interval {percent(one.share.low)} to "
+                f"{percent(one.share.high)})."
+            )
+            lines += ["", _filled(text)]
+        return lines
 
 
-def _table(head: str, scores: Mapping[str, Mapping[str, Estimate]], sign: str) -> list[str]:
+def _filled(text: str) -> str:
+    return textwrap.fill(text, _WIDTH, break_on_hyphens=False)
+
+
+def _with_ends(e: Estimate, digits: int) -> str:
+    return f"{e.value:.{digits}f} ({e.low:.{digits}f} to {e.high:.{digits}f})"
+
+
+def _score_rows(evaluation: Evaluation, between: str) -> list[list[str]]:
+    """Scores of all methods with their intervals, the deciding score first."""
+    names = sorted(SCORES, key=lambda name: name != PRIMARY)
+    rows = [["", *(SCORES[name].short for name in names)]]
+    for method, row in evaluation.scores.items():
+        cells = (row[name] for name in names)
+        rows.append([method, *(f"{e.value:.3f}{between}{e.low:.2f}–{e.high:.2f}" for e in cells)])
+    return rows
+
+
+def _score_table(evaluation: Evaluation) -> list[str]:
     """Lines of a table with one column per score; below each figure is its interval."""
-    # The last word of "calibration error" would make its column wider than the interval.
-    rows = [[head, *(s.words.removesuffix(" error") for s in SCORES.values())]]
-    for method, row in scores.items():
-        rows.append([method, *(f"{e.value:{sign}.3f}" for e in row.values())])
-        rows.append(["", *(f"{e.low:{sign}.3f}..{e.high:{sign}.3f}" for e in row.values())])
-    return aligned(rows, indent=0)
+    rows: list[list[str]] = []
+    for row in _score_rows(evaluation, "|"):
+        split = [cell.partition("|") for cell in row]
+        rows.append([above for above, _, _ in split])
+        if any(below for _, _, below in split):
+            rows.append([below for _, _, below in split])
+    note = "95 % intervals are below the figures. ROC AUC: higher is better; others: lower."
+    return [*aligned(rows, indent=0), *textwrap.wrap(note, _WIDTH)]

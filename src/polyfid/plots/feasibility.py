@@ -114,7 +114,7 @@ class FeasibilityDisplay(style.Display):
             check_rows("y", np.asarray(y), len(table.x))
             fidelity = table.fidelity if fidelity is None else fidelity
             names = None if fidelity is None else getattr(model, "levels_", None)
-            names, levels = read_levels(names, fidelity, len(table.x))
+            names, levels = read_levels(names, fidelity, len(table.x), is_part=True)
             inside = np.asarray(y) == model.classes_[k]
             points = DrawnPoints(table.x[:, grid.index], inside, levels, names)
         display = cls(

@@ -26,6 +26,8 @@ _NOT_MEASURED = {
     "badge": "Not measured",
     "sentence": "Whether the cheaper labels help was not measured: that takes trusted rows held "
     "out, and an evaluation was not made.",
+    "more": [],
+    "caveats": [],
     "drawing": None,
 }
 

@@ -9,6 +9,7 @@ from scipy.stats import binomtest
 
 from polyfid.arrays import Array, Indices
 from polyfid.evaluation import METHODS, SCORES, Estimate, Evaluation
+from polyfid.evaluation.verdict import PRIMARY
 from polyfid.model.calibration import bins
 from polyfid.plots import DiscrepancyDisplay, FeasibilityDisplay, TrustDisplay
 from polyfid.plots.trust import trust_axes
@@ -27,8 +28,9 @@ _LEARNS_FROM = {
 }
 _EFFECTS = {
     "help": ("help", "The cheaper labels help"),
-    "harm": ("harm", "The cheaper labels do harm"),
+    "hurt": ("hurt", "The cheaper labels hurt"),
     "no clear difference": ("none", "No clear difference"),
+    "too few trusted rows to tell": ("few", "Too few trusted rows to tell"),
 }
 #: Most classes with a reliability curve, classes with a map, and steps between levels with maps.
 MOST_CURVES, MOST_MAPS, MOST_STEPS = 6, 4, 3
@@ -72,15 +74,17 @@ def _count(n: int, what: str) -> str:
 
 def verdict(evaluation: Evaluation) -> dict[str, Any]:
     """Whether the cheaper labels help, with the difference that decides it."""
-    effect, badge = _EFFECTS[evaluation.verdict]
-    name = evaluation.deciding_score
-    gap, score = evaluation.differences[ALONE][name], SCORES[name]
+    judged = evaluation.judgement
+    effect, badge = _EFFECTS[judged.effect]
+    gap, score = evaluation.differences[ALONE][PRIMARY], SCORES[PRIMARY]
     words = f"{score.words}, {OURS} minus {ALONE}; 95\u00a0% interval {_span(gap)}"
     sides = ("worse", "better") if score.more_is_better else ("better", "worse")
     return {
         "effect": effect,
         "badge": badge,
-        "sentence": typeset(evaluation.sentence),
+        "sentence": typeset(judged.sentence),
+        "more": [typeset(judged.rivals), typeset(judged.advice)],
+        "caveats": [typeset(text) for text in judged.caveats],
         "value": signed(gap.value),
         "words": words,
         "drawing": charts.difference_chart(gap, f"{signed(gap.value)} {words}", sides),

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from polyfid.arrays import Array, Indices
 from polyfid.rows.rows import RARE, Rows, keep_rare_classes
+from polyfid.values import order_of_trust
 
 #: Samples grow to so many times the size that is asked for before they are cut to it.
 SLACK = 1.5
@@ -176,13 +177,8 @@ class Contents:
             )
         if self.orders:
             return next(iter(self.orders))
-        try:
-            return tuple(sorted(self.levels))
-        except TypeError:
-            raise ValueError(
-                f"fidelity has levels of several types, {list(self.levels)}, which cannot be "
-                "ordered; use one type, such as strings"
-            ) from None
+        counts = {name: own.counts.total() for name, own in self.levels.items()}
+        return order_of_trust(counts, lambda names: f"levels={names}")
 
 
 @dataclass(frozen=True)

@@ -166,9 +166,9 @@ def as_classes(texts: NDArray[Any]) -> NDArray[Any]:
     return np.array([*numbers, 0], dtype=np.int64)[codes]
 
 
-def sorted_levels(fidelity: Iterable[Any]) -> tuple[str, ...]:
-    """Levels by number if all are numbers, else by name."""
-    names = sorted({name for name in fidelity if name is not None})
+def sorted_names(given: Iterable[Any]) -> tuple[str, ...]:
+    """Different names by number if all are numbers, else by text."""
+    names = sorted({name for name in given if name is not None})
     try:
         return tuple(sorted(names, key=float))
     except ValueError:

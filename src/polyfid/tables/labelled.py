@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import csv as csv_module
+import io
 import os
+import shlex
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,13 +20,12 @@ from polyfid.tables.column import (
     cell_texts,
     level_names,
     read_ids,
-    sorted_levels,
     to_numbers,
 )
 from polyfid.tables.places import RowPlaces, TableError, WrongCells, file_of, no_column, raise_all
 from polyfid.tables.read import read_table
 from polyfid.text import name_few
-from polyfid.values import is_frame, to_text
+from polyfid.values import is_frame, order_of_trust, to_text
 
 #: Columns of these names say who gave a label; they are features only if asked for.
 ANNOTATORS = ("worker", "annotator")
@@ -241,13 +244,27 @@ def read_labelled(
         places.attached_to(joined),
         label,
         fidelity.astype(str),
-        roles.levels or sorted_levels(fidelity),
+        roles.levels or order_levels(Counter(fidelity), roles, file_of(frames[0])),
         None if roles.weight is None else np.concatenate(weights),
         None if roles.id is None else np.concatenate([read_ids(f, roles.id) for f in frames]),
         places,
         roles,
         left_out,
     )
+
+
+def order_levels(counts: Mapping[str, int], roles: Roles, path: str | None) -> tuple[str, ...]:
+    """Levels, least trusted first, if they are numbers; ``counts`` are rows."""
+
+    def remedy(names: list[str]) -> str:
+        line = io.StringIO()
+        csv_module.writer(line, lineterminator="").writerow(names)
+        return f"--levels {shlex.quote(line.getvalue())} (in Python Roles(levels={names}))"
+
+    try:
+        return order_of_trust(counts, remedy, "the column")
+    except ValueError as error:
+        raise TableError(str(error), path=path, column=roles.fidelity) from None
 
 
 def check_sources(

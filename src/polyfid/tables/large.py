@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from polyfid import model_files
 from polyfid.estimator.classifier import MultiFidelityClassifier
 from polyfid.learning.progress import Callback, Progress
-from polyfid.tables.column import Missing, as_classes, sorted_levels
+from polyfid.tables.column import Missing, as_classes
 from polyfid.tables.encoder import TableEncoder
 from polyfid.tables.labelled import (
     NO_ROWS,
@@ -31,6 +31,7 @@ from polyfid.tables.labelled import (
     find_columns,
     named,
     one_class_error,
+    order_levels,
 )
 from polyfid.tables.places import TableError, file_of
 from polyfid.tables.read import CsvTable, TypedTable, open_table, read_table
@@ -121,7 +122,10 @@ class LabelledFiles:
         values = as_classes(np.array(labels, dtype=object))
         path = next(iter(files))
         scan.check(values, path)
-        levels = roles.levels or sorted_levels(level for level, _ in counts)
+        by_level: Counter[str] = Counter()
+        for (level, _), count in counts.items():
+            by_level[level] += int(count)
+        levels = roles.levels or order_levels(by_level, roles, path)
         classes = np.unique(values)
         codes = dict(zip(labels, np.searchsorted(classes, values).tolist(), strict=True))
         table = np.zeros((len(levels), len(classes)), dtype=np.intp)
