@@ -133,7 +133,7 @@ def step_like(n_low=3000, n_high=1200, seed=0):
 
 
 def test_trees_of_a_level_correct_those_below_it():
-    rows, q = step_like()
+    rows, _ = step_like()
     boosting = boost(rows, (0, 1), CLASSES)
     low, high = boosting.mean.margins
     assert (low.corrects, high.corrects) == (False, True)
