@@ -19,7 +19,7 @@ from polyfid.kernels import RBF
 from polyfid.learning.boosted import Boosting, boost
 from polyfid.learning.evidence import SparseEvidence
 from polyfid.learning.left_out import Part, average_parts, expected_labels
-from polyfid.learning.plan import Target
+from polyfid.learning.plan import Options, Target
 from polyfid.learning.search import leave_one_out
 from polyfid.model.trees import BLOCK, BoostedMean, Margin, Trees, Turn
 from polyfid.rows import Rows
@@ -122,6 +122,59 @@ def test_margins_of_tossed_labels_say_nothing_of_them():
     margin = boost(tossed, (0,), CLASSES).margins(tossed.x)[:, 0]
     assert abs(roc_auc_score(tossed.y, margin) - 0.5) < 0.04
     assert np.abs(margin).mean() < 0.3
+
+
+def step_like(n_low=3000, n_high=1200, seed=0):
+    """Rows whose trusted labels differ from the cheap ones beyond a step of the second column."""
+    rng = np.random.RandomState(seed)
+    x, level = rng.uniform(size=(n_low + n_high, 3)), np.repeat([0, 1], [n_low, n_high])
+    f = 6.0 * (x[:, 0] - 0.5) + np.where((level == 1) & (x[:, 1] > 0.7), 4.0, 0.0)
+    return Rows.of(x, level, (rng.uniform(size=len(x)) < expit(f)).astype(int)), expit(f)
+
+
+def test_trees_of_a_level_correct_those_below_it():
+    rows, _ = step_like()
+    boosting = boost(rows, (0, 1), CLASSES)
+    low, high = boosting.mean.margins
+    assert (low.corrects, high.corrects) == (False, True)
+    boosting.mean.check(2, 3)
+    with pytest.raises(ValueError, match="none below"):
+        BoostedMean((high,)).check(2, 3)
+    # Out of fold: the trees of a row's fold, at the log-odds by the trees of the level below.
+    x = rows.x[rows.level == 1]
+    margins = boosting.margins(x)
+    fold = (hash_rows(x) % np.uint64(len(high.folds))).astype(int)
+    for k, trees in enumerate(high.folds):
+        here = fold == k
+        seen = np.column_stack([x[here], margins[here, 0]])
+        expected = trees(seen) - margins[here, 0]
+        np.testing.assert_array_equal(margins[here, 1], expected)
+    np.testing.assert_array_equal(boosting.log_odds(x), margins.sum(axis=1))
+    step = x[:, 1] > 0.7
+    assert margins[step, 1].mean() > margins[~step, 1].mean() + 1.0
+    new, truth = step_like(100, 3000, seed=1)
+    new, truth = new.x[new.level == 1], truth[new.level == 1]
+    alone, both = boosting.mean(new)[:, 0], boosting.mean.log_odds(new)
+    assert expected_loss(expit(both), truth) < expected_loss(expit(alone), truth) - 0.1
+    np.testing.assert_array_equal(boosting.mean.log_odds(new), boosting.mean(new).sum(axis=1))
+
+
+def test_corrections_of_tossed_labels_say_nothing_of_them():
+    rng = np.random.RandomState(1)
+    tossed = Rows.of(
+        rng.standard_normal((4000, 2)), np.repeat([0, 1], [2000, 2000]), rng.randint(2, size=4000)
+    )
+    boosting, high = boost(tossed, (0, 1), CLASSES), tossed.level == 1
+    correction = boosting.margins(tossed.x[high])[:, 1]
+    assert abs(roc_auc_score(tossed.y[high], correction) - 0.5) < 0.05
+
+
+def test_a_top_level_of_many_rows_has_trees_above_those_of_another_level():
+    options = Options(2, 2)
+    assert options.large_levels((5000, 999)) == (0,)
+    assert options.large_levels((5000, 1000)) == (0, 1)
+    assert options.large_levels((900, 1500)) == ()
+    assert options.large_levels((900, 30_000)) == (1,)
 
 
 def test_the_same_trees_again_give_the_same_margins(rows, boosting):

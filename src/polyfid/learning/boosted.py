@@ -4,7 +4,8 @@ The rows of a level are cut into parts, by their features, so that repeats of a 
 Some parts, or all of them where rows are few, are folds; the trees of a fold learn from all rows
 but its own. A row of a fold gets its margin, the log-odds of its label, from the trees of its fold,
 a row that no trees have learnt from the average of all. Rows of which all trees know the label are
-for trees alone.
+for trees alone. Trees of a level above another one with trees see the log-odds of these, and their
+margin is the difference: it is a part of the correction of the level.
 """
 
 from __future__ import annotations
@@ -30,13 +31,17 @@ Hashes = NDArray[np.uint64]
 
 
 class Cut(NamedTuple):
-    """Levels of up to so many rows: their parts, folds among them, leaves per tree and rate."""
+    """Levels of up to so many rows: their parts, folds among them, leaves per tree and rate.
+
+    ``shrinkage`` draws leaves to zero; averages of such trees are better.
+    """
 
     most_rows: float
     parts: int
     folds: int
     leaves: int
     rate: float
+    shrinkage: float = 50.0
 
 
 # Constants of the trees, chosen on other draws than those of ``python -m benchmarks large``.
@@ -45,14 +50,15 @@ CUTS = (
     Cut(200_000, 5, 4, 63, 0.3),
     Cut(np.inf, 20, 4, 255, 0.3),
 )
+#: Of levels that correct lower ones, if they have no more rows.
+CORRECTING = Cut(60_000, 5, 5, 8, 0.1, 20.0)
 #: Rows that say when to stop, at most, and the rounds without a gain after which they say it.
 N_VALIDATED, PATIENCE = 50_000, 10
 #: Rows per leaf that a tree would have if they were all alike, and the fewest leaves.
 ROWS_PER_LEAF, FEWEST_LEAVES = 200, 8
 MOST_TREES = 1000
-#: How strongly leaves are drawn to zero, and the share of the columns that a node tries:
-#: averages of such trees are better.
-SHRINKAGE, COLUMNS = 50.0, 0.6
+#: The share of the columns that a node tries: averages of such trees are better.
+COLUMNS = 0.6
 #: Columns are turned if that is better on so many rows, of which a third is held out, by the
 #: average of so many boosters with so many leaves. There are that many columns of numbers, of at
 #: least so many values.
@@ -106,6 +112,10 @@ class Boosting:
         """Rows with margins."""
         return replace(rows, margin=self.margins(rows.x))
 
+    def log_odds(self, x: Array) -> Array:
+        """Log-odds by trees alone of the last level that has some (n,), out of fold."""
+        return self.mean.log_odds(x, self._folds(x))
+
     def spared(self, rows: Rows) -> Rows:
         """The rows that for every margin there are trees which have not learnt from them."""
         folds = self._folds(rows.x)
@@ -113,8 +123,7 @@ class Boosting:
 
     def margins(self, x: Array) -> Array:
         """Margins of rows (n, d), which the trees may have learnt from, (n, n_margins)."""
-        by_margin = zip(self.mean.margins, self._folds(x), strict=True)
-        return np.column_stack([margin.out_of_fold(x, fold) for margin, fold in by_margin])
+        return self.mean(x, self._folds(x))
 
     def _folds(self, x: Array) -> list[Indices]:
         """The folds of rows, by margin."""
@@ -167,6 +176,7 @@ class _Level:
     hashes: Hashes
     fold: Indices
     forester: Forester | None
+    corrects: bool = False
 
     @classmethod
     def of(
@@ -184,6 +194,15 @@ class _Level:
         y = rows.y[own] == positive
         labelled = rows.x[own], y, rows.weight[own], hashes[own]
         return cls(level, positive, cut, *labelled, fold, forester)
+
+    def above(self, lower: Sequence[Margin], rows: Rows, forester: Forester | None) -> _Level:
+        """The level with log-odds by the trees of lower levels as a further column."""
+        if not lower or self.forester is not None:
+            return self
+        mean = BoostedMean(tuple(lower))
+        below = Boosting.of(mean, rows, forester).log_odds(self.x)
+        x, few = np.column_stack([self.x, below]), len(self.x) <= CORRECTING.most_rows
+        return replace(self, x=x, corrects=True, cut=CORRECTING if few else self.cut)
 
     @property
     def has_both_classes(self) -> bool:
@@ -248,21 +267,21 @@ def boost(
         return None
     done, total = 0, sum(level.cut.folds for level in chosen)
     watch(0, total)
-    margins = []
+    margins: list[Margin] = []
     # One core per fold is as fast as all cores for each, and does not wait for busy ones.
     pool = ThreadPoolExecutor(joblib.cpu_count())
     try:
-        turns = [level.turns(pool.map) for level in chosen]
-        jobs = [
-            [pool.submit(partial(level.fit, k), turn) for k, turn in enumerate(own)]
-            for level, own in zip(chosen, turns, strict=True)
-        ]
-        for level, own in zip(chosen, jobs, strict=True):
+        for level in chosen:
+            level = level.above(margins, rows, forester)
+            jobs = [
+                pool.submit(partial(level.fit, k), turn)
+                for k, turn in enumerate(level.turns(pool.map))
+            ]
             trees = []
-            for job in own:
+            for job in jobs:
                 trees.append(job.result())
                 watch(done := done + 1, total)
-            margins.append(Margin(level.level, tuple(trees), level.cut.parts))
+            margins.append(Margin(level.level, tuple(trees), level.cut.parts, level.corrects))
     finally:
         pool.shutdown(cancel_futures=True)  # Ctrl-C waits for the folds under way only
     return Boosting.of(BoostedMean(tuple(margins)), rows, forester)
@@ -286,7 +305,7 @@ def _boosted(rows: _Level, learn: Indices, stop: Indices, turn: Turn, seed: int)
         learning_rate=rows.cut.rate,
         max_iter=MOST_TREES,
         max_leaf_nodes=leaves,
-        l2_regularization=SHRINKAGE,
+        l2_regularization=rows.cut.shrinkage,
         max_features=COLUMNS,
         early_stopping=True,
         n_iter_no_change=PATIENCE,

@@ -24,7 +24,8 @@ from polyfid.model.likelihoods import Likelihood
 from polyfid.rows import Points
 from polyfid.rows.source import LabelledPoints, View
 
-#: With more rows at the top level than this, calibration is checked on them, on so many at most.
+#: With more rows at the top level than this, calibration is checked on them; rows of a level that
+#: are left out, at most.
 N_CHECKED, MOST_CHECKED = 1000, 5000
 
 
@@ -61,16 +62,20 @@ class Part(NamedTuple):
 
 
 def part_of(mixture: Mixture, rows: View, weighed: bool) -> Part:
-    """A sparse model of these rows with its calibration; if it is ``weighed``, with all labels."""
+    """A sparse model of these rows, and labels left out: those of the top level for calibration.
+
+    If it is ``weighed``, of all levels.
+    """
     none = Part(mixture, *(np.empty(0, kind) for kind in (float, np.intp, float, float)))
     if not isinstance(rows, LabelledPoints):
         return none
-    if not weighed:
-        top = np.flatnonzero(rows.points.level == mixture.best.fit.prior.n_levels - 1)
-        if len(top) <= N_CHECKED:
-            return none
-        rows = rows.take(np.sort(np.random.RandomState(0).permutation(top)[:MOST_CHECKED]))
-    fit = mixture.best.fit
+    fit, level, rng = mixture.best.fit, rows.points.level, np.random.RandomState(0)
+    top = fit.prior.n_levels - 1
+    if not weighed and np.sum(level == top) <= N_CHECKED:
+        return none
+    of_levels = [np.flatnonzero(level == t) for t in (range(top + 1) if weighed else [top])]
+    few = [rng.permutation(own)[:MOST_CHECKED] for own in of_levels]
+    rows = rows.take(np.sort(np.concatenate(few)))
     likelihood = rows.likelihood.with_theta(fit.likelihood.theta)
     log_p = expected_labels(fit.posterior, rows.points, likelihood)
     return _checked(Part(mixture, log_p, rows.points.level, likelihood.y, likelihood.weight))
@@ -88,10 +93,11 @@ def _checked(part: Part) -> Part:
     return part._replace(mixture=replace(part.mixture, calibration=found))
 
 
-def average_parts(one: Part, other: Part) -> Mixture:
+def average_parts(one: Part, other: Part, least: float = NEGLIGIBLE) -> Mixture:
     """Both models, with weights under which labels that are left out are most probable.
 
-    Those of the top level count as much as all others together.
+    Those of the top level count as much as all others together. A model of less than the ``least``
+    weight is left out.
     """
     top = one.level == one.level.max()
     shares = np.where(top, 1.0 / max(top.sum(), 1), 1.0 / max((~top).sum(), 1))
@@ -104,7 +110,7 @@ def average_parts(one: Part, other: Part) -> Mixture:
 
     weight = float(minimize_scalar(cost, bounds=(1e-3, 1.0 - 1e-3), method="bounded").x)
     weights = [weight, 1.0 - weight]
-    if min(weights) < NEGLIGIBLE:
+    if min(weights) < least:
         return (one, other)[int(np.argmax(weights))].mixture
     parts = [
         (w, replace(part.mixture.best, weight=w), part.mixture)

@@ -100,14 +100,13 @@ class Options:
     def large_levels(self, counts: Sequence[int]) -> tuple[int, ...]:
         """The levels that may get a boosted mean, given the rows of each.
 
-        The top level is one of them only if its Gaussian process cannot see all of its rows.
+        The top level alone is one only if its Gaussian process cannot see all of its rows.
         """
         if self.mean is None or (self.mean == "auto" and not self.learns_structure):
             return ()
-        least = [N_BOOSTED] * (self.n_levels - 1) + [
-            N_BOOSTED if self.n_levels == 1 else N_ROWS_BOOSTED
-        ]
-        return tuple(t for t, n in enumerate(counts) if n >= least[t])
+        large = tuple(t for t, n in enumerate(counts) if n >= N_BOOSTED)
+        alone = large == (self.n_levels - 1,) and self.n_levels > 1
+        return () if alone and counts[-1] < N_ROWS_BOOSTED else large
 
     @property
     def n_tuning_exact(self) -> int:

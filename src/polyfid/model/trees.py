@@ -6,6 +6,7 @@ kept in a file, checked, and evaluated.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -161,24 +162,42 @@ class Margin:
     """The log-odds of a level's labels, by the trees of several folds of its rows.
 
     Rows are cut into ``parts``, of which the first ones are the folds. Trees of a fold have learnt
-    from all rows but those of the fold.
+    from all rows but those of the fold. Where there is a margin of a lower level, ``corrects`` says
+    so: its value is the last column of the trees' points, and the margin is how far log-odds
+    differ from it.
     """
 
     level: int
     folds: tuple[Trees, ...]
     parts: int
+    corrects: bool = False
 
-    def __call__(self, x: Array) -> Array:
-        """The average of the folds at points that none of them was fitted to, (n,)."""
-        return np.asarray(sum(trees(x) for trees in self.folds) / len(self.folds))
+    def __call__(self, x: Array, below: Array | None = None) -> Array:
+        """The average of the folds at points that none of them was fitted to, (n,).
 
-    def out_of_fold(self, x: Array, fold: Indices) -> Array:
+        ``below`` is the log-odds of the level below, which this margin may correct.
+        """
+        x = self.points(x, below)
+        return self._change(sum(trees(x) for trees in self.folds) / len(self.folds), below)
+
+    def out_of_fold(self, x: Array, fold: Indices, below: Array | None = None) -> Array:
         """The trees that were fitted without the point's fold; -1: the average of all, (n,)."""
-        margin = np.empty(len(x))
+        x, log_odds = self.points(x, below), np.empty(len(x))
         for k in np.unique(fold):
             rows = fold == k
-            margin[rows] = self(x[rows]) if k < 0 else self.folds[k](x[rows])
-        return margin
+            if k < 0:
+                own = sum(trees(x[rows]) for trees in self.folds) / len(self.folds)
+            else:
+                own = self.folds[k](x[rows])
+            log_odds[rows] = own
+        return self._change(log_odds, below)
+
+    def points(self, x: Array, below: Array | None) -> Array:
+        """What the trees see of rows."""
+        return np.column_stack([x, below]) if self.corrects and below is not None else x
+
+    def _change(self, log_odds: Any, below: Array | None) -> Array:
+        return np.asarray(log_odds - below if self.corrects else log_odds)
 
 
 @dataclass(frozen=True)
@@ -192,9 +211,22 @@ class BoostedMean:
         """The level that each margin is of."""
         return tuple(margin.level for margin in self.margins)
 
-    def __call__(self, x: Array) -> Array:
-        """All margins of new rows, (n, n_margins)."""
-        return np.column_stack([margin(x) for margin in self.margins])
+    def __call__(self, x: Array, folds: Sequence[Indices] | None = None) -> Array:
+        """All margins of rows, (n, n_margins): new ones, or with the fold of each per margin."""
+        values: list[Array] = []
+        below = None  # log-odds of the last level
+        for i, margin in enumerate(self.margins):
+            own = None if folds is None else folds[i]
+            value = margin(x, below) if own is None else margin.out_of_fold(x, own, below)
+            values.append(value)
+            below = value + below if margin.corrects and below is not None else value
+        return np.column_stack(values)
+
+    def log_odds(self, x: Array, folds: Sequence[Indices] | None = None) -> Array:
+        """Log-odds of the labels of the last level with trees, by these alone (n,)."""
+        margins = self(x, folds)
+        first = max(i for i, margin in enumerate(self.margins) if not margin.corrects)
+        return np.asarray(margins[:, first:].sum(axis=1))
 
     def check(self, n_levels: int, n_columns: int) -> None:
         """Raise ValueError where margins are none of so many levels and columns."""
@@ -203,8 +235,10 @@ class BoostedMean:
             raise ValueError("margins must be in order of level")
         if levels[0] < 0 or levels[-1] >= n_levels:
             raise ValueError(f"margins must be of {n_levels} levels")
+        if self.margins[0].corrects:
+            raise ValueError("the first margin has none below it to correct")
         for margin in self.margins:
             if not 0 < len(margin.folds) <= margin.parts:
                 raise ValueError("a margin must have trees, of one to all parts of the rows")
             for trees in margin.folds:
-                trees.check(n_columns)
+                trees.check(n_columns + margin.corrects)
