@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from typing import Any, Self
 
@@ -24,6 +25,7 @@ from polyfid.atomic import set_attributes
 from polyfid.estimator import inputs
 from polyfid.estimator.constraints import read_whole
 from polyfid.estimator.levels import Levels
+from polyfid.estimator.unknown_trust import unknown_trust
 
 __all__ = ["Pooled", "Stacked", "TrustedOnly"]
 
@@ -82,6 +84,9 @@ class _Baseline(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         labels = inputs.read_labels(y, n)
         weight = None if sample_weight is None else inputs.read_weights(sample_weight, n)
         levels, level = inputs.read_levels(self.levels, fidelity, n)
+        unknown = unknown_trust(fidelity, n, levels)
+        if unknown is not None:
+            warnings.warn(unknown, UserWarning, stacklevel=2)
         counts = np.bincount(level, minlength=len(levels)).tolist()
         if not counts[-1]:
             raise ValueError(

@@ -141,7 +141,8 @@ class MultiFidelityClassifier(LatentClassifier):
         The structures that were averaged, heaviest first, with their weights. ``rho_``,
         ``kernels_``, ``theta_`` and the evidence are those of the heaviest.
     rho_ : array of shape (n_levels - 1,)
-        How each level's latent function follows the one below it.
+        How each level's latent function follows the one below it; ``report_`` has the average over
+        structures, with 95 % intervals.
     kernels_ : list of kernels
         Of the latent processes, tuned.
     theta_, theta_names_ : array and tuple
@@ -381,7 +382,7 @@ class MultiFidelityClassifier(LatentClassifier):
         try:
             with posterior_needed():
                 model = fit(data)
-            report = FitReport.of(model.info, model.mixtures)
+            report = FitReport.of(model)
             if self.verbose:
                 print(report)
             for note in report.notes:

@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 from polyfid.arrays import Indices
 from polyfid.estimator.constraints import read_whole
 from polyfid.estimator.inputs import point_ids, read_labels, read_levels
+from polyfid.estimator.unknown_trust import TrainingRows
 
 __all__ = ["TrustedKFold", "TrustedShuffleSplit"]
 
@@ -73,7 +74,7 @@ class _TrustedSplitter(BaseCrossValidator):
             train, test = np.union1d(cheap, trusted[keep]), trusted[test]
             if points is not None:
                 train = train[~np.isin(points[train], points[test])]
-            yield train, test
+            yield TrainingRows.remembered(train) if np.isin(cheap, train).any() else train, test
 
     def get_n_splits(
         self, X: Any = None, y: Any = None, groups: Any = None, fidelity: Any = None
