@@ -24,7 +24,7 @@ def test_formats_of_text_levels_and_standard_input(polyfid, folder):
     (folder / "tab.txt").write_text((folder / "tidy.csv").read_text().replace(",", "\t"))
     found = polyfid.json("check tab.txt --delimiter tab --decimal . --encoding utf8")
     assert found["features"][0]["kind"] == "number"
-    found = polyfid.json("check -", input=(folder / "tidy.csv").read_bytes())
+    found = polyfid.json("check - --levels crowd,expert", input=(folder / "tidy.csv").read_bytes())
     assert found["levels"] == ["crowd", "expert"]
     (folder / "a=b.csv").write_bytes((folder / "crowd.csv").read_bytes())
     levels = ("--level", "p=0.7, rough=a=b.csv", "--level", "p=1=expert.csv")

@@ -17,7 +17,7 @@ def make(**changes):
             "fidelity": ["crowd"] * 4 + ["gold"] * 4,
         }
     )
-    return read_labelled([frame.assign(**changes)], Roles())
+    return read_labelled([frame.assign(**changes)], Roles(levels=["crowd", "gold"]))
 
 
 def test_counts_features_and_shared_points():

@@ -22,7 +22,7 @@ from polyfid.cli.sources import (
     rows_of,
     tables_of,
 )
-from polyfid.text import first_few
+from polyfid.text import by_trust, first_few
 
 if TYPE_CHECKING:
     from polyfid.estimator.classifier import MultiFidelityClassifier
@@ -64,8 +64,8 @@ def fit(
         raise
     (replace(model, table=None) if no_rows else model).save(out)
     console.say(f"{model.classifier.report_}\n")
-    summary = model.summary()
-    console.written(context, out, model=out, summary=summary, in_blocks=in_blocks, warnings=notes)
+    result = {"summary": model.summary(), "trusted_level": model.classifier.levels_[-1]}
+    console.written(context, out, model=out, **result, in_blocks=in_blocks, warnings=notes)
 
 
 def _fit_sources(
@@ -191,6 +191,8 @@ def predict(
     if fidelity not in (None, *levels):
         problem = f"the model has levels {', '.join(levels)}; got {fidelity!r}"
         raise typer.BadParameter(problem, param_hint="--fidelity")
+    asked = levels[-1] if fidelity is None else fidelity
+    console.say(f"Levels: {by_trust(levels)}. Labels are predicted as of {asked}.", err=True)
     with (
         cluster(many.dask) as client,
         console.warnings() as notes,
@@ -200,7 +202,8 @@ def predict(
         write_table(bar.over(loaded.predict_blocks(blocks, fidelity, id, jobs, client)), out)
     if out != "-":
         console.say(f"{bar.done:,} rows predicted")
-        console.written(context, out, rows=bar.done, out=out, warnings=notes)
+        result = {"trusted_level": levels[-1], "warnings": notes}
+        console.written(context, out, rows=bar.done, out=out, **result)
 
 
 def inspect(
@@ -210,10 +213,16 @@ def inspect(
     from polyfid.model_files import inspect as read_header
 
     header = read_header(model)
-    console.result(header)
+    levels = header.get("levels") or ["unknown"]
+    console.result({**header, "trusted_level": levels[-1]})
     arrays = header.get("arrays", [])
     size = sum(array["nbytes"] for array in arrays)
-    shown = {**header, "arrays": f"{len(arrays)} arrays, {size:,} bytes"}
+    shown = {**header, "levels": by_trust(levels)}
+    # Of averaged structures the header has the heaviest one only; a report has the averages.
+    tuned = "hyper_parameters"
+    heaviest = f"{tuned} (of the heaviest structure)"
+    shown = {heaviest if name == tuned else name: value for name, value in shown.items()}
+    shown["arrays"] = f"{len(arrays)} arrays, {size:,} bytes"
     console.say("\n".join(_lines(shown)))
 
 

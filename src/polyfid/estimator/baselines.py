@@ -209,7 +209,8 @@ class TrustedOnly(_Baseline):
     >>> from polyfid import TrustedOnly
     >>> X = np.array([[0.0], [1.0], [2.0], [0.0], [1.0], [2.0]])
     >>> fidelity = ["crowd"] * 3 + ["expert"] * 3
-    >>> TrustedOnly().fit(X, [1, 1, 0, 0, 0, 1], fidelity=fidelity).predict([[-1.0], [3.0]])
+    >>> model = TrustedOnly(levels=["crowd", "expert"])
+    >>> model.fit(X, [1, 1, 0, 0, 0, 1], fidelity=fidelity).predict([[-1.0], [3.0]])
     array([0, 1])
     """
 
