@@ -38,7 +38,8 @@ def test_round_trip(polyfid, folder):
         ('[level]\ncrowd = "crowd.csv"\n"a=b" = "expert.csv"', ["crowd", "a=b"]),
         ('files = "tidy.csv"\nlevels = "crowd,expert"', ["crowd", "expert"]),
         (
-            'files = "tidy.csv"\nlevels = "crowd,expert"\n[fit]\nkernel = "rbf"\n[evaluate]\nfolds = 3',
+            'files = "tidy.csv"\nlevels = "crowd,expert"\n'
+            '[fit]\nkernel = "rbf"\n[evaluate]\nfolds = 3',
             ["crowd", "expert"],
         ),
     ],

@@ -53,7 +53,8 @@ def test_few_rows_are_read_into_memory(polyfid, folder):
 
 def test_options_in_a_file(polyfid, folder):
     (folder / "run.toml").write_text(
-        'files = ["tidy.csv"]\nlevels = "crowd,expert"\nkernel = "rbf"\nin_blocks = true\ninducing = [12, 6]\ntuning = 50\n'
+        'files = ["tidy.csv"]\nlevels = "crowd,expert"\nkernel = "rbf"\nin_blocks = true\n'
+        "inducing = [12, 6]\ntuning = 50\n"
         f'refine = false\nblock = 20\nspool = "{folder}"\n'
     )
     polyfid("fit --config run.toml -o m.polyfid")
@@ -99,8 +100,8 @@ def test_a_signal_leaves_the_checkpoint_and_nothing_else(
     scratch = folder / "scratch"
     scratch.mkdir()
     call = (
-        "fit long.parquet --levels crowd,expert --kernel rbf --inducing 100,50 --tuning 2000 --in-blocks "
-        f"--spool {scratch} --checkpoint c.polyfid -o m.polyfid"
+        "fit long.parquet --levels crowd,expert --kernel rbf --inducing 100,50 --tuning 2000 "
+        f"--in-blocks --spool {scratch} --checkpoint c.polyfid -o m.polyfid"
     )
     before = {*folder.iterdir()}
     run = process(*call.split())

@@ -156,7 +156,7 @@ def test_a_reader_that_closes_the_output(folder, process):
     run.stdout.close()
     stderr = run.stderr.read()
     assert run.wait(timeout=60) == 0
-    assert stderr == b""
+    assert stderr == b"Labels are predicted for the level expert, the most trusted\n"
 
 
 def test_a_terminal_of_few_characters_and_no_bar_in_a_pipe(folder, process):

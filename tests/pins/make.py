@@ -415,8 +415,10 @@ def run(arguments):
 
 #: Depends on the file format, the machine, or the version.
 VOLATILE = {"arrays", "sha256", "schema", "format", "versions"}
-#: Sentences for people: they may be reworded, appear and go together.
-SENTENCES = {"sentence", "notes", "warnings", "problems", "created_by"}
+#: Sentences for people: they may be reworded, appear and go together. A number of rows that is
+#: rounded jumps.
+SENTENCES = {"sentence", "beside_others", "next_step", "caveats", "n_more_trusted"}
+SENTENCES |= {"notes", "warnings", "problems", "created_by"}
 
 
 def settled(value, key=""):

@@ -191,8 +191,10 @@ def predict(
     if fidelity not in (None, *levels):
         problem = f"the model has levels {', '.join(levels)}; got {fidelity!r}"
         raise typer.BadParameter(problem, param_hint="--fidelity")
-    asked = levels[-1] if fidelity is None else fidelity
-    console.say(f"Levels: {by_trust(levels)}. Labels are predicted as of {asked}.", err=True)
+    top = levels[-1]
+    is_top = fidelity in (None, top)
+    asked = f"{top}, the most trusted" if is_top else f"{fidelity}; the most trusted is {top}"
+    console.say(f"Labels are predicted for the level {asked}", err=True)
     with (
         cluster(many.dask) as client,
         console.warnings() as notes,
@@ -202,7 +204,7 @@ def predict(
         write_table(bar.over(loaded.predict_blocks(blocks, fidelity, id, jobs, client)), out)
     if out != "-":
         console.say(f"{bar.done:,} rows predicted")
-        result = {"trusted_level": levels[-1], "warnings": notes}
+        result = {"trusted_level": top, "warnings": notes}
         console.written(context, out, rows=bar.done, out=out, **result)
 
 
