@@ -142,6 +142,37 @@ def test_order_of_levels(fidelity, levels):
     assert [names[t] for t in codes] == list(np.asarray(fidelity))
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        list,
+        np.array,
+        lambda names: np.array(names, dtype=object),
+        FidelityArray,
+        pl.Series,
+        pd.Series,
+        lambda names: pd.Series(names, dtype="category"),  # which is not ordered
+    ],
+)
+def test_names_have_no_order(make):
+    fidelity = make(["expert"] + ["crowd"] * 3 + ["bot"] * 3)
+    with pytest.raises(ValueError, match="fidelity names levels without saying") as caught:
+        order_levels(fidelity)
+    message = str(caught.value)
+    # Counts, and what to write: frequent levels are proposed as cheap ones, ties by name.
+    assert "'bot' (3 rows), 'crowd' (3 rows), 'expert' (1 row)" in message
+    assert "levels=['bot', 'crowd', 'expert'] if 'expert' is the most trusted level" in message
+    assert order_levels(fidelity, ["crowd", "bot", "expert"]) == ("crowd", "bot", "expert")
+
+
+def test_one_name_among_numbers_and_many_names():
+    for names in (["1", "2", "top"], ["1", "nan"], ["2", "inf"]):
+        with pytest.raises(ValueError, match="without saying which is trusted"):
+            order_levels(names)
+    with pytest.raises(ValueError, match=r"'f' \(1 row\) and 3 more\. Name them"):
+        order_levels(list("abcdefghi"))
+
+
 def test_the_order_given_wins():
     fidelity = pd.Categorical(["b", "a"], ["b", "a"], ordered=True)
     assert order_levels(fidelity, ["a", "b"]) == ("a", "b")

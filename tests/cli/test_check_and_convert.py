@@ -20,6 +20,16 @@ def test_missing_values_are_a_problem_unless_an_option_says_what_to_do(polyfid, 
     polyfid("check gap.csv --levels low,top --missing median")
 
 
+def test_names_of_levels_need_an_order_and_the_answer_says_how(polyfid, folder):
+    said = polyfid("check tidy.csv", code=1).stderr
+    assert "tidy.csv, column 'fidelity'" in said
+    assert "'crowd' (40 rows), 'expert' (20 rows)" in said
+    option = said.partition("such as ")[2].partition(" (in Python")[0]
+    checked = polyfid(f"check tidy.csv {option}").stdout
+    assert "Most trusted: expert" in checked.splitlines()
+    assert polyfid.json(f"check tidy.csv {option}")["trusted_level"] == "expert"
+
+
 def test_formats_of_text_levels_and_standard_input(polyfid, folder):
     (folder / "tab.txt").write_text((folder / "tidy.csv").read_text().replace(",", "\t"))
     found = polyfid.json(

@@ -1,7 +1,10 @@
 """Table models from files in blocks: as those from tables in memory, with the memory of a block."""
 
+import csv
 import gc
 import os
+import re
+import shlex
 import tracemalloc
 from unittest.mock import Mock
 
@@ -126,6 +129,24 @@ def test_medians_of_very_many_numbers_are_those_of_a_sample(monkeypatch):
     exact = float(frame["x"].median())
     assert column.fill != exact
     assert column.fill == pytest.approx(exact, abs=5 * 1.2533 / np.sqrt(1000))
+
+
+@pytest.mark.parametrize("rows", [7, 1000])
+def test_levels_without_an_order_are_refused_with_an_option_that_can_be_copied(tmp_path, rows):
+    frame = make_rows().replace({"fidelity": {"crowd": "a crowd, ours", "expert": "it's me"}})
+    frame.drop(columns="weight").to_csv(tmp_path / "t.csv", index=False)
+    with pytest.raises(TableError, match="without saying") as caught:
+        fit_files([tmp_path / "t.csv"], None, rows=rows)
+    with pytest.raises(TableError) as expected:
+        read_labelled([tmp_path / "t.csv"])
+    message = str(caught.value)
+    assert message == str(expected.value)
+    assert message.startswith("t.csv, column 'fidelity': the column names levels")
+    for name, n in frame["fidelity"].value_counts().items():
+        assert f"{name!r} ({n} rows)" in message
+    option = re.search(r"such as (--levels .*) \(in Python Roles\(levels=", message)[1]
+    _, names = shlex.split(option)
+    assert next(csv.reader([names])) == ["a crowd, ours", "it's me"]
 
 
 BROKEN = {

@@ -182,8 +182,8 @@ class TrustedOnly(_Baseline):
     estimator : scikit-learn classifier, optional
         By default logistic regression on standardized features.
     levels : sequence, optional
-        Names of the levels, least trusted first; needed when they do not sort that way and
-        ``fidelity`` does not carry their order as that of `polyfid.stack_levels` does.
+        Names of the levels, least trusted first; needed where they are text, unless ``fidelity``
+        carries their order as that of `polyfid.stack_levels` does. Numbers are sorted.
     fidelity_feature : int or str, optional
         The column of X that holds the fidelity; new rows may come with or without it.
 

@@ -66,8 +66,8 @@ class MultiFidelityClassifier(LatentClassifier):
     rho : float or sequence of float
         Start value, one or one per step between levels; kept when ``optimizer=None``.
     levels : sequence, optional
-        Names of the levels, least trusted first; needed when they do not sort that way and the
-        fidelity does not carry an order, as that of `stack_levels` and ordered categories do.
+        Names of the levels, least trusted first; needed where they are text, unless the fidelity
+        carries an order, as that of `stack_levels` and ordered categories do. Numbers are sorted.
     inference : {"auto", "laplace", "ep", "variational"}
         Laplace is fastest; the other two give better probabilities. "auto" is Laplace for kernels
         that are given, and EP where structure or label noise is learnt (for a structure: up to 2000

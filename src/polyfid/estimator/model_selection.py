@@ -115,8 +115,8 @@ class TrustedKFold(_TrustedSplitter):
     fidelity : array-like of shape (n,), optional
         The level of each row. It can be passed to `split` instead, as ``groups`` or ``fidelity``.
     levels : sequence, optional
-        Names of the levels, least trusted first; needed when they do not sort that way and
-        ``fidelity`` does not carry their order as that of `polyfid.stack_levels` does.
+        Names of the levels, least trusted first; needed where they are text, unless ``fidelity``
+        carries their order as that of `polyfid.stack_levels` does. Numbers are sorted.
     stratify : bool, default=True
         Spread each class over the folds as evenly as its number of trusted rows allows.
     shuffle : bool, default=False
@@ -130,7 +130,8 @@ class TrustedKFold(_TrustedSplitter):
     Notes
     -----
     ``cross_validate(model, X, y, cv=TrustedKFold(fidelity=f), params={"fidelity": f})``; with
-    scikit-learn's metadata routing the constructor's argument can be left out.
+    scikit-learn's metadata routing the constructor's argument can be left out. Models of this
+    package warn if their fits get such training rows without their fidelity.
 
     Examples
     --------
