@@ -163,10 +163,10 @@ def test_intervals_of_large_fits_leave_light_structures_out(monkeypatch):
 
     def noted(self, *given):
         asked.append(self.prior)
-        return evaluate(self, *given)
+        return evidence(self, *given)
 
-    evaluate = BinaryFit.evaluate
-    monkeypatch.setattr(BinaryFit, "evaluate", noted)
+    evidence = BinaryFit.evidence
+    monkeypatch.setattr(BinaryFit, "evidence", noted)
     monkeypatch.setattr("polyfid.learning.links._CURVATURE_COST", 1.01 * p * (n**3 + p * n**2))
     ((link,),) = level_links(model)
     assert {id(prior) for prior in asked} == {id(fits[0].prior)}

@@ -63,7 +63,8 @@ def fit(
             complain(f"{many.checkpoint} has the state so far; the same command resumes from it")
         raise
     (replace(model, table=None) if no_rows else model).save(out)
-    console.say(f"{model.classifier.report_}\n")
+    console.say(model.classifier.report_)
+    console.say("")
     result = {"summary": model.summary(), "trusted_level": model.classifier.levels_[-1]}
     console.written(context, out, model=out, **result, in_blocks=in_blocks, warnings=notes)
 

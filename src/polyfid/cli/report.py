@@ -179,7 +179,8 @@ def demo(
         table = read_labelled([], Roles(), level_files=levels)
         model = fit_table(table, make_classifier(fitting), fitting, "error", console)
         model.save(out / "model.polyfid")
-        console.say(f"\n{model.classifier.report_}\n")
+        for text in ("", model.classifier.report_, ""):
+            console.say(text)
 
         predicted = model.predict(made.new)
         write_table(predicted, out / "predictions.csv")

@@ -283,7 +283,8 @@ class MultiFidelityClassifier(LatentClassifier):
         y : array-like of shape (n,)
             Two or more classes; numbers, booleans or strings.
         fidelity : array-like of shape (n,), optional
-            The level of each row; without it all rows are at the top level.
+            The level of each row; without it all rows are at the top level, and there is a warning
+            if ``levels`` has others or rows come from `polyfid.TrustedKFold` and some are cheap.
         sample_weight : array-like of shape (n,), optional
             w counts as w repetitions of the row, 0 as its absence; at most 1e15. (Under a White
             kernel repetitions have noise of their own, a weighted row has one.)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from polyfid.arrays import Array
-from polyfid.inference.linalg import NotPositiveDefinite
+from polyfid.inference.linalg import NotPositiveDefinite, suitable_threads
 from polyfid.learning.climb import make_hyperprior
 from polyfid.learning.mixture import BinaryFit, Mixture
 
@@ -121,10 +121,11 @@ def _theta_root(fit: BinaryFit, weak_prior: bool) -> Array | None:
     if fit.likelihood.log_concave:
         fit = replace(fit, scheme="laplace")  # several times faster, and its curvature is close
     hyperprior = make_hyperprior(fit.prior, fit.likelihood, fit.posterior.points, weak_prior)
+    evidence = fit.evidence()  # one for all, which begins each inference at the last posterior
     try:
-        with np.errstate(all="ignore"):
-            moved = [fit.evaluate(theta + _STEP * e, True).gradient for e in np.eye(len(theta))]
-            here = fit.evaluate(theta, True).gradient
+        with np.errstate(all="ignore"), suitable_threads(len(fit.posterior.points)):
+            here = evidence(theta, True).gradient
+            moved = [evidence(theta + _STEP * e, True).gradient for e in np.eye(len(theta))]
     except NotPositiveDefinite:
         return None
     H = hyperprior.precision - (np.stack(moved) - here) / _STEP
