@@ -5,7 +5,7 @@ import pandas as pd
 
 from polyfid import MultiFidelityClassifier
 from polyfid.kernels import RBF
-from polyfid.tables import TableModel
+from polyfid.tables import Roles, TableModel
 
 
 def make_rows(n=300, seed=0):
@@ -32,5 +32,10 @@ def make_model(**changes):
     return MultiFidelityClassifier(1.0 * RBF(), **{**given, **changes})
 
 
-def fit_files(*given, classifier=None, rows=40, **more):
-    return TableModel.fit_files(*given, classifier=classifier or make_model(), rows=rows, **more)
+#: The levels of `make_rows`.
+LEVELS = Roles(levels=["crowd", "expert"])
+
+
+def fit_files(files, roles=LEVELS, *given, classifier=None, rows=40, **more):
+    how = {"classifier": classifier or make_model(), "rows": rows, **more}
+    return TableModel.fit_files(files, roles, *given, **how)

@@ -36,7 +36,8 @@ def frame_with_fidelity():
     X, y, fidelity = two_levels()
     frame = pd.DataFrame(X, columns=["length", "naïve <b>"]).assign(trust=fidelity)
     labels = pd.Series(np.where(y, "yes", "no"), dtype=object)
-    return MultiFidelityClassifier(1.0 * RBF(), fidelity_feature="trust").fit(frame, labels)
+    levels = {"fidelity_feature": "trust", "levels": ["crowd", "expert"]}
+    return MultiFidelityClassifier(1.0 * RBF(), **levels).fit(frame, labels)
 
 
 def weighted():

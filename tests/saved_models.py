@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from polyfid import MultiFidelityClassifier, load
+from polyfid.estimator.levels import FidelityArray
 from polyfid.kernels import RBF
 from polyfid.model_files import ModelFileError
 from polyfid.model_files.container import SCHEMA
@@ -29,7 +30,7 @@ def two_levels(n=60, d=2, seed=0):
     right = X[:, 0] + 0.5 * X[:, -1] ** 2 > 0.3
     cheap = np.arange(n) < 2 * n // 3
     y = right ^ (cheap & (rng.uniform(size=n) < 0.15))
-    return X, y, np.where(cheap, "crowd", "expert")
+    return X, y, FidelityArray(np.where(cheap, "crowd", "expert"), ("crowd", "expert"))
 
 
 def split(data):

@@ -110,7 +110,8 @@ def test_bounds_of_rho():
 
 def test_without_fidelity_all_rows_are_at_the_top():
     X, y, _ = draw()
-    model = fixed((X, y, None), levels=["web", "lab"])
+    with pytest.warns(UserWarning, match=r"levels names 2 levels, but fit got no fidelity.*'lab'"):
+        model = fixed((X, y, None), levels=["web", "lab"])
     assert model.levels_ == ("web", "lab")
     assert_same(model, fixed((X, y, ["lab"] * len(y)), levels=["web", "lab"]))
 
@@ -306,7 +307,7 @@ def test_rows_of_weight_zero_are_not_there():
 
 def test_repeated_rows_under_white_noise_stay_apart():
     X, y, fidelity = draw(20, 10)
-    noisy = {"kernel": [2.0 * RBF(1.0) + White(1.0), RBF(1.5)]}
+    noisy = {"kernel": [2.0 * RBF(1.0) + White(1.0), RBF(1.5)], "levels": ["web", "lab"]}
     repeated = fixed([np.concatenate([a, a]) for a in (X, y, fidelity.tolist())], **noisy)
     weighted = fixed((X, y, fidelity.tolist()), np.full(len(y), 2), **noisy)
     assert len(repeated._fits[0].posterior.points) == 2 * len(weighted._fits[0].posterior.points)
@@ -376,7 +377,7 @@ def test_annotators():
 
 def test_the_report(model):
     text = str(model.report_)
-    for words in ["web: 50 rows", "lab: 20 rows", "least trusted first", "lab = +", "× web"]:
+    for words in ["web: 50 rows", "lab: 20 rows", "most trusted: lab)", "lab on web: rho +"]:
         assert words in text
     assert "correction of lab" in text
     assert "log marginal likelihood" in text

@@ -113,22 +113,23 @@ def test_root_mean_square(size):
 @pytest.mark.parametrize(
     ("fidelity", "levels"),
     [
-        (["b", "a", "b"], ("a", "b")),
+        (["b", "b"], ("b",)),  # one level needs no order
+        (["10", "9"], ("9", "10")),
         (np.array([1.0, 0.0]), (0, 1)),
         ([True, False], (False, True)),
         ([0, 1.0], (0, 1)),
-        ((np.str_("b"), "a"), ("a", "b")),
+        ((np.str_("1e1"), "-2"), ("-2", "1e1")),
         ([0.5, 1.5], (0.5, 1.5)),
-        (pd.Series(["b", "a"], dtype="string"), ("a", "b")),
+        (pd.Series(["2", "10"], dtype="string"), ("2", "10")),
         (pd.Series([3, 1], dtype="Int64"), (1, 3)),
-        (pd.Series(["b", "a"], dtype="category"), ("a", "b")),
-        (pl.Series(["b", "a"]), ("a", "b")),
+        (pd.Series(["2", "10"], dtype="category"), ("2", "10")),
+        (pl.Series(["2", "10"]), ("2", "10")),
         # those that carry an order
         (pd.Series(pd.Categorical(["b", "a"], ["b", "a"], ordered=True)), ("b", "a")),
         (pd.Categorical(["b"], ["z", "b", "a"], ordered=True), ("z", "b", "a")),
         (pl.Series(["b", "a"], dtype=pl.Enum(["b", "a"])), ("b", "a")),
         (FidelityArray(["b", "a"], ("b", "a")), ("b", "a")),
-        (FidelityArray(["b", "a"]), ("a", "b")),
+        (FidelityArray(["2", "10"]), ("2", "10")),
         (FidelityArray(["b", "a"], ("b", "a")) == "b", (False, True)),  # no names of levels
         (FidelityArray([True, False], (True, False))[::-1], (True, False)),
     ],
@@ -139,6 +140,37 @@ def test_order_of_levels(fidelity, levels):
     assert [type(n) for n in names] == [type(n) for n in levels]
     codes = encode_levels(fidelity, names)
     assert [names[t] for t in codes] == list(np.asarray(fidelity))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        list,
+        np.array,
+        lambda names: np.array(names, dtype=object),
+        FidelityArray,
+        pl.Series,
+        pd.Series,
+        lambda names: pd.Series(names, dtype="category"),  # which is not ordered
+    ],
+)
+def test_names_have_no_order(make):
+    fidelity = make(["expert"] + ["crowd"] * 3 + ["bot"] * 3)
+    with pytest.raises(ValueError, match="fidelity names levels without saying") as caught:
+        order_levels(fidelity)
+    message = str(caught.value)
+    # Counts, and what to write: frequent levels are proposed as cheap ones, ties by name.
+    assert "'bot' (3 rows), 'crowd' (3 rows), 'expert' (1 row)" in message
+    assert "levels=['bot', 'crowd', 'expert'] if 'expert' is the most trusted level" in message
+    assert order_levels(fidelity, ["crowd", "bot", "expert"]) == ("crowd", "bot", "expert")
+
+
+def test_one_name_among_numbers_and_many_names():
+    for names in (["1", "2", "top"], ["1", "nan"], ["2", "inf"]):
+        with pytest.raises(ValueError, match="without saying which is trusted"):
+            order_levels(names)
+    with pytest.raises(ValueError, match=r"'f' \(1 row\) and 3 more\. Name them"):
+        order_levels(list("abcdefghi"))
 
 
 def test_the_order_given_wins():

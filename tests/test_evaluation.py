@@ -1,8 +1,6 @@
 """Whether cheaper labels help: out-of-fold predictions, scores, intervals and the verdict."""
 
-import json
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -12,7 +10,7 @@ from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 from sklearn.preprocessing import StandardScaler
 
 from polyfid import MultiFidelityClassifier, stack_levels
-from polyfid.evaluation import METHODS, SCORES, Estimate, evaluate
+from polyfid.evaluation import METHODS, Estimate, evaluate
 from polyfid.evaluation.result import bootstrap, score
 from polyfid.kernels import RBF
 
@@ -129,6 +127,7 @@ def test_data_frames_and_text_labels():
     levels = pd.Series(pd.Categorical(fidelity, ["crowd", "gold"], ordered=True))
     result = evaluate(frame, pd.Series(labels), levels, model=MODEL)
     assert result.classes == ("far", "near")
+    assert result.codes.tolist() == [result.classes.index(label) for label in result.labels]
     plain = evaluate(X, labels, fidelity, model=MODEL)
     np.testing.assert_array_equal(result.out_of_fold["pooled"], plain.out_of_fold["pooled"])
 
@@ -168,8 +167,8 @@ def test_cheap_labels_of_held_out_points_can_be_left_out():
     level = np.concatenate([np.asarray(fidelity) == "gold", np.zeros(20, bool)])
     kept = evaluate(X, y, level, model=MODEL)
     dropped = evaluate(X, y, level, model=MODEL, drop_repeats=True)
-    assert any("20 of the 20 trusted points" in note for note in kept.notes)
-    assert not any("trusted points" in note for note in dropped.notes)
+    assert any("20 of the 20 trusted points" in text for text in kept.judgement.caveats)
+    assert not any("trusted points" in text for text in dropped.judgement.caveats)
     better, worse = (e.scores["polyfid"]["log_loss"].value for e in (kept, dropped))
     assert better < worse
 
@@ -190,45 +189,6 @@ def test_warnings_of_fits_become_notes():
     early = [note for note in result.notes if "tuning stopped early" in note]
     assert 1 <= len(early) <= len(METHODS)
     assert early[0].startswith(("polyfid, ", "all methods, "))
-
-
-NONE = (0.01, -0.1, 0.1)
-GOOD, BAD = (0.1, 0.05, 0.2), (-0.1, -0.2, -0.05)
-
-
-@pytest.mark.parametrize(
-    ("loss", "auc", "verdict", "deciding"),
-    [
-        (GOOD, NONE, "help", "log_loss"),
-        (NONE, GOOD, "help", "roc_auc"),
-        (BAD, NONE, "harm", "log_loss"),
-        (NONE, BAD, "harm", "roc_auc"),
-        (NONE, NONE, "no clear difference", "log_loss"),
-        (GOOD, BAD, "no clear difference", "log_loss"),
-        (BAD, GOOD, "no clear difference", "log_loss"),
-        (GOOD, GOOD, "help", "log_loss"),
-    ],
-)
-def test_the_verdict_needs_one_clear_score_and_none_against(helped, loss, auc, verdict, deciding):
-    value, low, high = loss  # lower is better
-    change = {"log_loss": Estimate(-value, -high, -low), "roc_auc": Estimate(*auc)}
-    differences = {method: {**row, **change} for method, row in helped.differences.items()}
-    result = replace(helped, differences=differences)
-    assert (result.verdict, result.deciding_score) == (verdict, deciding)
-    value = helped.scores["polyfid"][deciding].value
-    assert f": {SCORES[deciding].words} {value:.3f} with them" in result.sentence
-
-
-def test_few_rows_are_called_few(helped):
-    assert "few" in helped.sentence
-    assert "few" not in replace(helped, labels=np.repeat([0, 1], 25)).sentence
-    assert helped.notes[0].startswith("small sample: 40 trusted rows")
-
-
-def test_as_json(helped):
-    odd = replace(helped, classes=(np.int64(0), np.datetime64("2020-01-01")))
-    assert json.loads(json.dumps(odd.to_dict(), allow_nan=False))["classes"] == [0, "2020-01-01"]
-    assert "out_of_fold" not in helped.to_dict(out_of_fold=False)
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,12 @@
 """What a fitted model has learnt: links, contributions, differences of levels, relevance."""
 
+import pickle
 import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from two_levels import fitted, two_levels
 
@@ -17,6 +19,8 @@ from polyfid.inspection import (
     level_links,
 )
 from polyfid.kernels import RBF
+from polyfid.learning.links import link_levels
+from polyfid.learning.mixture import BinaryFit
 
 
 @pytest.fixture(scope="module")
@@ -107,6 +111,66 @@ def test_links_of_structures_are_averaged_by_weight(averaged):
     ((link,),) = level_links(model)
     assert len(link.rho_each) == len(model.structures_) > 1
     assert link.rho == pytest.approx(sum(s.weight * s.rho[0] for s in model.structures_))
+
+
+def test_links_are_computed_when_the_report_is_read_and_only_once(monkeypatch, averaged):
+    calls = []
+
+    def counted(*given):
+        calls.append(given)
+        return link_levels(*given)
+
+    monkeypatch.setattr("polyfid.estimator.summary.link_levels", counted)
+    X, y, fidelity = two_levels(n=(24, 14))
+    model = fitted(X, y, fidelity, optimizer="lbfgs", kernel=1.0 * RBF())
+    model.predict_proba(X)
+    copy = pickle.loads(pickle.dumps(model))
+    assert calls == []
+    text = str(model.report_)
+    assert str(model.report_) == text
+    assert level_links(model) is model.report_.links
+    assert len(calls) == 1
+    assert str(copy.report_) == text
+    assert str(pickle.loads(pickle.dumps(model.report_))) == text
+    assert not hasattr(clone(model), "report_")
+
+
+def test_the_report_shows_averages_with_their_intervals(averaged, three, plane):
+    ((link,),) = level_links(averaged[0])
+    text, html = str(averaged[0].report_), averaged[0].report_.to_html()
+    for value, (low, high) in (
+        (link.rho, link.rho_interval),
+        (link.correlation, link.correlation_interval),
+    ):
+        assert low < high
+        for shown in (text, html):
+            assert f" {value:+.2f} ({low:+.2f} to {high:+.2f})" in shown
+    assert "(averages over structures, with 95 % intervals)" in text
+    assert str(plane[0].report_).count("gold on crowd: rho +0.50, correlation +0.45") == 1
+    assert "95 %" not in str(plane[0].report_)  # hyper-parameters were given
+    assert str(three[0].report_).count("gold on crowd: rho +0.50") == 3  # one per class
+    alone = MultiFidelityClassifier(1.0 * RBF()).fit(plane[1], plane[1][:, 0] > 0)
+    assert alone.report_.links == [[]]
+    assert "rho" not in str(alone.report_)
+
+
+def test_intervals_of_large_fits_leave_light_structures_out(monkeypatch):
+    X, y, fidelity = two_levels(n=(24, 14))
+    model = MultiFidelityClassifier(random_state=0).fit(X, y, fidelity=fidelity)
+    fits = [member.fit for member in model._mixtures[0].members]
+    n, p = len(fits[0].posterior.points), len(fits[0].theta)
+    asked = []
+
+    def noted(self, *given):
+        asked.append(self.prior)
+        return evidence(self, *given)
+
+    evidence = BinaryFit.evidence
+    monkeypatch.setattr(BinaryFit, "evidence", noted)
+    monkeypatch.setattr("polyfid.learning.links._CURVATURE_COST", 1.01 * p * (n**3 + p * n**2))
+    ((link,),) = level_links(model)
+    assert {id(prior) for prior in asked} == {id(fits[0].prior)}
+    assert link.has_intervals
 
 
 def test_links_of_unordered_sources():

@@ -15,6 +15,7 @@ import polyfid
 from polyfid import ArrayBlocks, MultiFidelityClassifier, model_files
 from polyfid.datasets import make_cokriging
 from polyfid.estimator import fitted as estimator_fitted
+from polyfid.estimator.levels import FidelityArray
 from polyfid.kernels import RBF, Categorical, Linear
 from polyfid.learning import sparse as learning_sparse
 from polyfid.learning import structures
@@ -207,6 +208,19 @@ def test_levels_and_classes_may_be_missing_from_blocks(data):
     assert model.levels_ == ("crowd", "expert")
     assert model.classes_.tolist() == ["no", "yes"]
     assert log_loss(model, data) < 0.6
+
+
+def test_blocks_whose_levels_have_no_order_are_refused_with_the_counts_of_all(data):
+    names = np.array(["crowd", "expert"])[data.fidelity]
+    n_crowd, n_expert = np.bincount(data.fidelity)
+    for order in (np.arange(len(names)), np.argsort(names)):  # levels mixed, or one after the other
+        rows = np.array_split(order, 4)
+        blocks = [(data.data[r], data.target[r], names[r]) for r in rows]
+        words = rf"'crowd' \({n_crowd} rows\), 'expert' \({n_expert} rows\)"
+        with pytest.raises(ValueError, match=rf"{words}.* levels=\['crowd', 'expert'\]"):
+            sparse(optimizer=None).fit_blocks(blocks)
+    ordered = [(X, y, FidelityArray(f, ("crowd", "expert"))) for X, y, f in blocks]
+    assert sparse(optimizer=None).fit_blocks(ordered).levels_ == ("crowd", "expert")
 
 
 def test_weights_in_blocks(data):

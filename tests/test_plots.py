@@ -110,7 +110,7 @@ def test_names_from_data_are_shown_as_they_are():
     labels = np.where(y, "$x^{$ is a class with a long name", "_hidden")
     levels = np.where(np.asarray(fidelity) == "gold", "z" * 60, "_a\nb")
     frame = pd.DataFrame(X, columns=["a$b", "<script>alert(1)</script> of a long name"])
-    model = fitted(frame, labels, levels)
+    model = fitted(frame, labels, levels, levels=["_a\nb", "z" * 60])
     display = feasibility(model, frame, labels, levels)
     for one in (display, discrepancy(model, frame), trust(model)):
         assert not texts_cut(one.figure_)

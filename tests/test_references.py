@@ -59,6 +59,7 @@ def test_published_implementation_through_the_estimator(problem):
         optimizer=None,
         standardize=False,
         prior=None,
+        levels=["low", "top"],
     ).fit(x[order], y[order], fidelity=np.array(["low", "top"])[level[order]])
     assert model.levels_ == ("low", "top")
     close(model.log_marginal_likelihood_value_, problem["log_marginal_likelihood"], 1e-6)

@@ -4,6 +4,7 @@ import re
 from html.parser import HTMLParser
 from importlib import resources
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,6 +13,7 @@ from headless import CHROMIUM, Browser
 from polyfid import MultiFidelityClassifier, evaluate
 from polyfid.evaluation import Estimate
 from polyfid.kernels import RBF
+from polyfid.plots import TrustDisplay
 from polyfid.report import charts, render, write_report
 from polyfid.report.page import clean, typeset
 from polyfid.tables import Roles, TableModel, read_labelled
@@ -158,6 +160,24 @@ def test_labels_levels_and_commands_are_text_and_the_page_can_be_repeated(page, 
     for line in parts["model"].classifier.report_.lines:
         assert all(text in tree.text for text in line)
     assert render(**parts, **HOW) == page
+
+
+def test_figures_of_trust_are_those_of_the_terminal_and_the_notebook(page, parts):
+    report = parts["model"].classifier.report_
+    ((link,),) = report.links
+    section = page[page.index('<section id="trust">') :]
+    shown = re.sub(r"<[^>]*>", " ", section[: section.index("</table>")]).replace("−", "-")
+    for value, ends in (
+        (link.rho, link.rho_interval),
+        (link.correlation, link.correlation_interval),
+    ):
+        span = " to ".join(f"{end:+.2f}" for end in ends)
+        assert f"{value:+.2f} ({span})" in str(report)
+        assert f"{value:+.2f} ({span})" in report.to_html()
+        assert re.search(rf"{re.escape(f'{value:+.2f}')}\s+{re.escape(span)}", shown)
+    display = TrustDisplay.from_estimator(parts["model"].classifier)
+    assert display.links == report.links
+    plt.close(display.figure_)
 
 
 def test_nasty_names_and_cells_everywhere(tmp_path):

@@ -31,8 +31,8 @@ def make_tables(folder: Path) -> None:
     rng = np.random.RandomState(0)
     for name, n in {"tidy": 60, "long": 3000, "new": 4000}.items():
         x = rng.uniform(-2, 2, (n, 2)).round(3)
-        level = np.where(rng.uniform(size=n) < 0.3, "expert", "crowd")
-        wrong = (level == "crowd") & (rng.uniform(size=n) < 0.2)
+        level = np.where(rng.uniform(size=n) < 0.3, 2, 1)  # numbers have an order of trust
+        wrong = (level == 1) & (rng.uniform(size=n) < 0.2)
         label = np.where((x.sum(axis=1) > 0) ^ wrong, "good", "bad")
         frame = pd.DataFrame({"id": np.arange(n), "heat": x[:, 0], "flow": x[:, 1]})
         if name != "new":

@@ -6,7 +6,6 @@ These functions compute and do not draw; `polyfid.plots` and `polyfid.report` sh
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,22 +16,16 @@ from sklearn.utils.validation import check_is_fitted
 from polyfid.arrays import Array
 from polyfid.estimator.classifier import MultiFidelityClassifier
 from polyfid.estimator.levels import encode_levels
-from polyfid.inference.linalg import NotPositiveDefinite
 from polyfid.inference.posterior import prior_pair
-from polyfid.learning.climb import make_hyperprior
-from polyfid.learning.mixture import BinaryFit, Member, Mixture
+from polyfid.learning.links import Link as Link
+from polyfid.learning.links import typical_rows
+from polyfid.learning.mixture import Member, Mixture
 from polyfid.rows import Points
 
 #: Elements of the largest temporary array.
 _BATCH_ELEMENTS = 1 << 20
 #: Draws per point with more than two classes, the same for all points so that maps are smooth.
 _CLASS_DRAWS = 1024
-#: The curvature of the evidence is computed up to this many multiplications (about ten seconds).
-_CURVATURE_COST = 3e10
-#: Draws of hyper-parameters per structure, and rows at which variances are averaged.
-_THETA_DRAWS, _ROWS = 200, 300
-#: Step of finite differences, and the least curvature, in units of a weak prior's.
-_STEP, _LEAST_CURVATURE = 1e-3, 0.05
 #: Relevance: rows that are predicted, permutations per column, and the most predictions in all.
 _RELEVANCE_ROWS, _PERMUTATIONS, _PREDICTIONS = (20, 200), 4, 100_000
 
@@ -71,99 +64,16 @@ def find_class(model: Any, target: Any) -> int:
     return classes.index(target)
 
 
-@dataclass(frozen=True)
-class Link:
-    """How a level follows the level below it, with 95 % intervals.
-
-    ``rho`` and ``correlation`` are averages over structures by weight; ``rho_each`` and
-    ``correlation_each`` are the values of the structures, whose weights are ``weights``.
-    """
-
-    lower: Any
-    upper: Any
-    weights: Array
-    rho: float
-    rho_interval: tuple[float, float]
-    rho_each: Array
-    correlation: float
-    correlation_interval: tuple[float, float]
-    correlation_each: Array
-
-
 def level_links(model: MultiFidelityClassifier) -> list[list[Link]]:
     """The links between neighbouring levels, from the lowest: one list per binary model.
 
     Two classes have one binary model, more classes have one per class. Intervals cover the spread
-    over structures and, unless that would take longer than some ten seconds, the uncertainty of
-    the hyper-parameters.
+    over structures and the uncertainty of hyper-parameters; where the latter would take more than
+    some ten seconds, it is left out of the structures of least weight. They are computed once, and
+    are those that ``model.report_`` shows.
     """
     check_levels(model)
-    levels = model.levels_
-    every = []
-    for mixture in model._mixtures:
-        weights, rng = mixture.weights, np.random.RandomState(0)
-        fits = [member.fit for member in mixture.members]
-        tuned = np.stack([fit.prior.slopes(_sample(fit.posterior.points.x)) for fit in fits])
-        draws = np.concatenate([_draw_slopes(fit, model.prior == "weak", rng) for fit in fits])
-        links = []
-        for t in range(len(levels) - 1):
-            values: list[Any] = []
-            for k in range(2):
-                mean = float(weights @ tuned[:, t, k])
-                interval = _interval(draws[:, t, k], np.repeat(weights, _THETA_DRAWS), mean)
-                values += [mean, interval, tuned[:, t, k]]
-            links.append(Link(levels[t], levels[t + 1], weights, *values))
-        every.append(links)
-    return every
-
-
-def _sample(x: Array) -> Array:
-    """At most `_ROWS` of the rows, evenly spread over them."""
-    if len(x) > _ROWS:
-        x = x[np.linspace(0, len(x) - 1, _ROWS).astype(int)]
-    return np.ascontiguousarray(x)
-
-
-def _draw_slopes(fit: BinaryFit, weak_prior: bool, rng: np.random.RandomState) -> Array:
-    """Slopes under hyper-parameters drawn from their Laplace posterior, (draws, steps, 2)."""
-    x = _sample(fit.posterior.points.x)
-    root = _theta_root(fit, weak_prior)
-    if root is None:
-        return np.repeat(fit.prior.slopes(x)[None], _THETA_DRAWS, axis=0)
-    noise = rng.standard_normal((_THETA_DRAWS, len(root)))
-    low, high = fit.prior.bounds.T
-    thetas = np.clip((fit.theta + noise @ root.T)[:, : len(low)], low, high)
-    return np.stack([fit.prior.with_theta(theta).slopes(x) for theta in thetas])
-
-
-def _theta_root(fit: BinaryFit, weak_prior: bool) -> Array | None:
-    """A root of the posterior covariance of the hyper-parameters; None if it costs too much."""
-    theta = fit.theta
-    n, p = len(fit.posterior.points), len(theta)
-    # One gradient per parameter: each factorises once and passes over the rows once per parameter.
-    if fit.optimum is None or not p or p * (n**3 + p * n**2) > _CURVATURE_COST:
-        return None
-    if fit.likelihood.log_concave:
-        fit = replace(fit, scheme="laplace")  # several times faster, and its curvature is close
-    hyperprior = make_hyperprior(fit.prior, fit.likelihood, fit.posterior.points, weak_prior)
-    try:
-        moved = [fit.evaluate(theta + _STEP * e, True).gradient for e in np.eye(p)]
-        here = fit.evaluate(theta, True).gradient
-    except NotPositiveDefinite:
-        return None
-    H = hyperprior.precision - (np.stack(moved) - here) / _STEP
-    values, vectors = np.linalg.eigh(0.5 * (H + H.T))
-    return np.asarray(vectors / np.sqrt(np.maximum(values, _LEAST_CURVATURE)))
-
-
-def _interval(values: Array, weights: Array, mean: float) -> tuple[float, float]:
-    """The 2.5 % and 97.5 % quantiles of weighted values, widened to hold the mean."""
-    order = np.argsort(values, kind="stable")
-    share = np.cumsum(weights[order]) / weights.sum()
-    ends = np.minimum(np.searchsorted(share, [0.025, 0.975]), len(values) - 1)
-    low, high = values[order[ends]]
-    # An average of structures that disagree may lie outside of what any of them says.
-    return float(min(low, mean)), float(max(high, mean))
+    return model.report_.links
 
 
 def level_contributions(model: MultiFidelityClassifier, x: Array | None = None) -> Array:
@@ -180,7 +90,7 @@ def level_contributions(model: MultiFidelityClassifier, x: Array | None = None) 
     for row, mixture in zip(shares, model._mixtures, strict=True):
         for member in mixture.members:
             posterior = member.fit.posterior
-            at = _sample(posterior.points.x if x is None else mixture.points(member, x))
+            at = typical_rows(posterior.points.x if x is None else mixture.points(member, x))
             new = Points(at, np.full(len(at), top, dtype=np.intp))
             before = prior = float(posterior.prior.diagonal(new).mean())
             for t in range(top, -1, -1):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from os.path import commonprefix
 
 #: Longest cell that a table of text shows in full.
@@ -89,6 +89,18 @@ def _around_difference(text: str, alike: list[str], longest: int) -> str:
     after = min(room - before, len(text) - stop)
     first, last = start - before, stop + after
     return f"{'…' * (first > 0)}{text[first:last]}{'…' * (last < len(text))}"
+
+
+def by_trust(levels: Sequence[object]) -> str:
+    """Levels in order of trust, as a person reads them.
+
+    >>> by_trust(["crowd", "expert"]), by_trust(["expert"])
+    ('crowd, expert (least trusted first; most trusted: expert)', 'expert (the only level)')
+    """
+    *lower, top = map(str, levels)
+    if not lower:
+        return f"{top} (the only level)"
+    return f"{', '.join([*lower, top])} (least trusted first; most trusted: {top})"
 
 
 def percent(share: float) -> str:

@@ -15,16 +15,28 @@ def test_every_problem_is_reported_with_its_place(polyfid, folder):
 
 def test_missing_values_are_a_problem_unless_an_option_says_what_to_do(polyfid, folder):
     (folder / "gap.csv").write_text("x,label,fidelity\n1,a,low\n,b,low\n3,a,top\n4,b,top\n")
-    for call in ("check gap.csv -q", "evaluate gap.csv"):
+    for call in ("check gap.csv -q --levels low,top", "evaluate gap.csv --levels low,top"):
         assert "row 3, column 'x'" in polyfid(call, code=1).stderr
-    polyfid("check gap.csv --missing median")
+    polyfid("check gap.csv --levels low,top --missing median")
+
+
+def test_names_of_levels_need_an_order_and_the_answer_says_how(polyfid, folder):
+    said = polyfid("check tidy.csv", code=1).stderr
+    assert "tidy.csv, column 'fidelity'" in said
+    assert "'crowd' (40 rows), 'expert' (20 rows)" in said
+    option = said.partition("such as ")[2].partition(" (in Python")[0]
+    checked = polyfid(f"check tidy.csv {option}").stdout
+    assert "Most trusted: expert" in checked.splitlines()
+    assert polyfid.json(f"check tidy.csv {option}")["trusted_level"] == "expert"
 
 
 def test_formats_of_text_levels_and_standard_input(polyfid, folder):
     (folder / "tab.txt").write_text((folder / "tidy.csv").read_text().replace(",", "\t"))
-    found = polyfid.json("check tab.txt --delimiter tab --decimal . --encoding utf8")
+    found = polyfid.json(
+        "check tab.txt --levels crowd,expert --delimiter tab --decimal . --encoding utf8"
+    )
     assert found["features"][0]["kind"] == "number"
-    found = polyfid.json("check -", input=(folder / "tidy.csv").read_bytes())
+    found = polyfid.json("check - --levels crowd,expert", input=(folder / "tidy.csv").read_bytes())
     assert found["levels"] == ["crowd", "expert"]
     (folder / "a=b.csv").write_bytes((folder / "crowd.csv").read_bytes())
     levels = ("--level", "p=0.7, rough=a=b.csv", "--level", "p=1=expert.csv")
@@ -35,18 +47,21 @@ def test_formats_of_text_levels_and_standard_input(polyfid, folder):
 def test_many_classes_stay_readable(polyfid, folder):
     rows = [f"{i},class{i % 100:03d},{level}" for level in ("low", "top") for i in range(200)]
     (folder / "many.csv").write_text("\n".join(["x,label,fidelity", *rows]))
-    said = polyfid("check many.csv").stdout.splitlines()
+    said = polyfid("check many.csv --levels low,top").stdout.splitlines()
     table = said[: said.index("")]
-    assert len(table) == 1 + 1 + 100 + 1
+    assert len(table) == 1 + 1 + 100 + 1 + 1
+    assert table[-1] == "Most trusted: top"
     assert max(map(len, table)) <= 80
 
 
 def test_level_files_to_a_tidy_table_and_back(polyfid, folder):
     said = polyfid("convert --level rough=crowd.csv --level fine=expert.csv -o all.csv").stdout
-    assert "--levels 'rough,fine'" in said  # by name, fine would come first
+    assert "Levels: rough, fine (least trusted first; most trusted: fine)" in said
+    assert "add --levels rough,fine" in said
     table = pd.read_csv("all.csv")
     assert table["fidelity"].value_counts().to_dict() == {"rough": 40, "fine": 20}
     made = polyfid.json("convert all.csv --levels rough,fine --to levels -o part.csv")
+    assert made["trusted_level"] == "fine"
     assert made["written"] == ["part-rough.csv", "part-fine.csv"]
     pd.testing.assert_frame_equal(pd.read_csv("part-fine.csv"), pd.read_csv("expert.csv"))
     levels = ("--level", "a/b=crowd.csv", "--level", "a b=expert.csv")  # no names of files

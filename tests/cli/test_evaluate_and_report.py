@@ -10,14 +10,16 @@ from polyfid import datasets as built_in
 from polyfid.cli.models import make_classifier, n_jobs
 from polyfid.cli.options import Fitting
 
-FAST = "--kernel rbf --jobs 1"
+FAST, LEVELS = "--kernel rbf --jobs 1", "--levels crowd,expert"
 
 
 def test_evaluate_fits_a_terminal(polyfid, folder):
-    result = polyfid(f"evaluate tidy.csv {FAST} --folds 3")
-    assert result.stdout.startswith("The cheaper labels (crowd)")
-    assert max(map(len, result.stdout.splitlines())) <= 80
-    assert "Note: small sample: 20 trusted rows" in result.stdout
+    result = polyfid(f"evaluate tidy.csv {LEVELS} {FAST} --folds 3")
+    assert result.stdout.startswith("There are too few trusted rows to tell whether the cheaper")
+    assert max(map(len, result.stdout.splitlines())) <= 60
+    assert "Caution: There are only 20 trusted rows" in result.stdout
+    assert "most trusted: expert)." in " ".join(result.stdout.split())
+    assert polyfid.json(f"evaluate tidy.csv {LEVELS} {FAST} --folds 2")["trusted_level"] == "expert"
     assert result.stderr == ""
     assert "level" in polyfid(f"evaluate --level a=crowd.csv {FAST}", code=1).stderr
 
@@ -27,15 +29,17 @@ def test_a_category_of_held_out_rows_is_unknown_to_the_models(polyfid, folder):
     table["colour"] = ["red", "blue"] * 30
     table.loc[59, "colour"] = "mauve"
     table.to_csv("colours.csv", index=False)
-    found = polyfid.json(f"evaluate colours.csv {FAST} --folds 3")
+    found = polyfid.json(f"evaluate colours.csv {LEVELS} {FAST} --folds 3")
     (note,) = [note for note in found["notes"] if "mauve" in note]
     assert note.startswith("all methods, 1 of 3 folds: column 'colour'")
 
 
 def test_a_model_gives_the_report_of_its_tables(polyfid, folder, not_drawn):
     of_model = polyfid.json("report model.polyfid --jobs 1 --folds 2")
-    said = polyfid(f"report tidy.csv {FAST} --folds 2 --title", "Mine & yours").stdout
-    assert said.startswith("The cheaper labels")
+    said = polyfid(f"report tidy.csv {LEVELS} {FAST} --folds 2 --title", "Mine & yours").stdout
+    assert said.startswith("There are too few trusted rows")
+    assert "most trusted: expert)." in said
+    assert of_model["trusted_level"] == "expert"
     assert "Written: report.html, report.html.toml" in said
     first, second = (asked["evaluation"].to_dict() for asked in not_drawn)
     assert first == second == of_model["evaluation"]
@@ -47,7 +51,7 @@ def test_report_without_an_evaluation_says_why(polyfid, folder, not_drawn):
     assert made["evaluation"] is None
     assert "no evaluation" in made["warnings"][0]
     assert not_drawn[0]["warnings"] == made["warnings"]
-    said = polyfid(f"report tidy.csv {FAST} --folds 0").stdout
+    said = polyfid(f"report tidy.csv {LEVELS} {FAST} --folds 0").stdout
     assert "no evaluation was asked for" in said
 
 

@@ -17,9 +17,11 @@ PREDICT = "predict model.polyfid new.csv"
 
 def test_fit_saves_and_prints_what_it_learnt(polyfid, folder):
     result = polyfid(f"fit {LEVELS} --kernel rbf -o m.polyfid")
-    for words in ("crowd: 40 rows", "expert = ", "Written: m.polyfid, m.polyfid.toml"):
+    written = "Written: m.polyfid, m.polyfid.toml"
+    for words in ("crowd: 40 rows", "trusted: expert)", "expert on crowd: rho ", written):
         assert words in result.stdout
     assert result.stderr == ""
+    assert polyfid.json(f"fit {LEVELS} --kernel rbf")["trusted_level"] == "expert"
     quiet = polyfid(f"fit {LEVELS} --kernel rbf --quiet")
     assert quiet.stdout == quiet.stderr == ""
     model, other = library.load("m.polyfid"), library.load("model.polyfid")  # of a tidy table
@@ -46,7 +48,7 @@ def test_columns_with_other_names(polyfid, folder):
 
 
 def test_a_model_without_its_rows(polyfid, folder):
-    polyfid("fit tidy.csv --kernel rbf --no-rows -o bare.polyfid -q")
+    polyfid("fit tidy.csv --levels crowd,expert --kernel rbf --no-rows -o bare.polyfid -q")
     assert library.load("bare.polyfid").table is None
     written = (folder / "bare.polyfid").read_bytes()
     assert not any(f'"{name}"'.encode() in written for name in ("c00", "c01", "e00"))
@@ -67,7 +69,9 @@ def test_columns_of_predictions(polyfid, folder):
 def test_standard_input_standard_output_and_blocks(polyfid, folder):
     before = sorted(folder.iterdir())
     piped = polyfid("predict model.polyfid -", input=(folder / "new.csv").read_bytes())
-    assert piped.stderr == ""
+    assert piped.stderr == "Labels are predicted for the level expert, the most trusted\n"
+    said = polyfid(f"{PREDICT} --fidelity crowd").stderr
+    assert said == "Labels are predicted for the level crowd; the most trusted is expert\n"
     few = polyfid(f"{PREDICT} --block 5 --jobs 1 -o - -q")
     frames = [pd.read_csv(io.StringIO(result.stdout)) for result in (piped, few)]
     assert len(frames[0]) == 12
@@ -101,6 +105,8 @@ def test_files_of_another_kind(polyfid, folder):
 
 def test_inspect_shows_what_is_in_a_model(polyfid, folder):
     said = polyfid("inspect model.polyfid").stdout
-    assert re.search(r"^levels: crowd, expert$", said, re.MULTILINE)
+    assert re.search(
+        r"^levels: crowd, expert \(least trusted first; most trusted: expert\)$", said, re.MULTILINE
+    )
     assert re.search(r"^  crowd:\n    bad: \d+", said, re.MULTILINE)
     assert polyfid.json("inspect model.polyfid")["schema"] == 2

@@ -104,7 +104,8 @@ def test_another_process_loads_the_same_models_and_needs_no_extras(models, tmp_p
 )
 def test_classes_and_levels_of_every_type_come_back_as_they_were(classes, levels, reloaded):
     X, y, fidelity = two_levels()
-    model = MultiFidelityClassifier(RBF(), optimizer=None)
+    names = [*levels] if isinstance(levels[0], str) else None  # numbers have an order
+    model = MultiFidelityClassifier(RBF(), optimizer=None, levels=names)
     model.fit(X, classes[y.astype(int)], fidelity=np.where(fidelity == "crowd", *levels))
     again = reloaded(model)
     same([again.levels_, again.classes_], [model.levels_, model.classes_])

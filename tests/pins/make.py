@@ -28,7 +28,7 @@ import polyfid
 from polyfid import MultiFidelityClassifier, Pooled, Stacked, TrustedOnly, crowd, labelstudio
 from polyfid.datasets import make_cokriging
 from polyfid.kernels import RBF, Categorical, Constant, Linear, Matern, RationalQuadratic, White
-from polyfid.tables import TableModel, read_labelled
+from polyfid.tables import Roles, TableModel, read_labelled
 
 HERE = Path(__file__).parent
 N = 40
@@ -61,6 +61,8 @@ class Problem:
 TWO = Problem("low", "top")
 THREE = Problem("low", "mid", "top")
 CLASSES = Problem("low", "top", n_classes=3)
+#: Of tables with the rows of `TWO`.
+ORDERED = Roles(levels=TWO.levels)
 
 
 @dataclass(frozen=True)
@@ -210,7 +212,7 @@ def _table_model(missing="error"):
         frame.loc[::7, "heat"] = np.nan
         new.loc[1, "heat"] = np.nan
     classifier = fixed(1.7 * RBF(1.3)).classifier
-    model = TableModel.fit(read_labelled([frame]), classifier, missing=missing)
+    model = TableModel.fit(read_labelled([frame], ORDERED), classifier, missing=missing)
     with tempfile.TemporaryDirectory() as folder:
         model.save(Path(folder, "model.polyfid"))
         read = polyfid.load(Path(folder, "model.polyfid"))
@@ -222,17 +224,18 @@ def _fit_files():
         file = Path(folder, "rows.csv")
         _frame().to_csv(file, index=False)
         classifier = fixed(1.7 * RBF(1.3), **SPARSE).classifier
-        model = TableModel.fit_files([file], classifier=classifier, rows=16)
+        model = TableModel.fit_files([file], ORDERED, classifier=classifier, rows=16)
     return _columns(model.predict(_new()))
 
 
 def _baseline(model):
-    model.fit(THREE.X, THREE.y, fidelity=THREE.fidelity)
+    model.set_params(levels=THREE.levels).fit(THREE.X, THREE.y, fidelity=THREE.fidelity)
     return {"proba": model.predict_proba(QUERY)}
 
 
 def _evaluation():
     how = {"model": fixed(SMOOTH).classifier, "n_splits": 3, "n_bootstrap": 50, "random_state": 0}
+    how["levels"] = TWO.levels
     return settled(polyfid.evaluate(TWO.X, TWO.y, TWO.fidelity, **how).to_dict())
 
 
@@ -325,19 +328,19 @@ for _kind in (TrustedOnly, Pooled, Stacked):
 
 #: Exit code, arguments, and the table that is written; called one after the other.
 _CALLS = """
-0 check tidy.csv
+0 check tidy.csv --levels low,top
 0 check --level low=low.csv --level top=top.csv
-0 check gaps.csv --missing median
+0 check gaps.csv --levels low,top --missing median
 0 check --items items.csv --answers long.csv --gold gold.csv --crowd answer
 0 check tasks.json --features tempo
-1 check bad.csv
+1 check bad.csv --levels low,top
 2 check nowhere.csv
 2 check tidy.csv --nothing
 2 check
-0 fit tidy.csv --kernel rbf -o rbf.polyfid
+0 fit tidy.csv --levels low,top --kernel rbf -o rbf.polyfid
 0 fit --level low=low.csv --level top=top.csv --kernel matern --inference ep
 0 fit --items items.csv --answers long.csv --gold gold.csv --kernel ard --no-rows -o crowd.polyfid
-1 fit bad.csv
+1 fit bad.csv --levels low,top
 2 fit tidy.csv --kernel cubic
 0 predict rbf.polyfid new.csv -o out.csv > out.csv
 0 predict rbf.polyfid new.csv --fidelity low -o low-out.csv > low-out.csv
@@ -345,14 +348,14 @@ _CALLS = """
 1 predict rbf.polyfid items.csv -o no.csv
 1 predict tidy.csv new.csv -o no.csv
 2 predict rbf.polyfid new.csv
-0 evaluate tidy.csv --kernel rbf --folds 3 --jobs 1
+0 evaluate tidy.csv --levels low,top --kernel rbf --folds 3 --jobs 1
 1 evaluate top.csv
 2 evaluate tidy.csv --folds 1
 0 inspect rbf.polyfid
 1 inspect tidy.csv
 0 convert --level low=low.csv --level top=top.csv -o both.csv > both.csv
 0 convert --items items.csv --answers wide.csv --gold gold.csv --crowd skill -o r.csv > r.csv
-0 convert tidy.csv --to levels -o parts.csv > parts-low.csv
+0 convert tidy.csv --levels low,top --to levels -o parts.csv > parts-low.csv
 0 convert p.csv --to labelstudio --from-name heat --to-name song -o p.json
 2 convert tidy.csv
 1 report crowd.polyfid
@@ -412,8 +415,10 @@ def run(arguments):
 
 #: Depends on the file format, the machine, or the version.
 VOLATILE = {"arrays", "sha256", "schema", "format", "versions"}
-#: Sentences for people: they may be reworded, appear and go together.
-SENTENCES = {"sentence", "notes", "warnings", "problems", "created_by"}
+#: Sentences for people: they may be reworded, appear and go together. A number of rows that is
+#: rounded jumps.
+SENTENCES = {"sentence", "beside_others", "next_step", "caveats", "n_more_trusted"}
+SENTENCES |= {"notes", "warnings", "problems", "created_by"}
 
 
 def settled(value, key=""):
@@ -468,7 +473,9 @@ def _table(html):
 def report():
     """What ``polyfid report`` shows of the tidy table."""
     with working_folder():
-        code, said = run("report tidy.csv --kernel rbf --folds 3 --jobs 1 -o page.html")
+        code, said = run(
+            "report tidy.csv --levels low,top --kernel rbf --folds 3 --jobs 1 -o page.html"
+        )
         page = Path("page.html").read_text()
     html = re.sub(r"<(svg|style|script|small)\b.*?</\1>", "", page, flags=re.DOTALL)
     text, verdict = _texts("body", html)[0], said["evaluation"]["verdict"]

@@ -7,7 +7,7 @@ import pandas as pd
 from polyfid.tables import Roles, diagnose, read_labelled
 
 
-def make(**changes):
+def make(levels=("crowd", "gold"), **changes):
     frame = pd.DataFrame(
         {
             "id": list("abcdefgh"),
@@ -17,13 +17,15 @@ def make(**changes):
             "fidelity": ["crowd"] * 4 + ["gold"] * 4,
         }
     )
-    return read_labelled([frame.assign(**changes)], Roles())
+    return read_labelled([frame.assign(**changes)], Roles(levels=levels))
 
 
 def test_counts_features_and_shared_points():
     diagnosis = diagnose(make(label=["yes", "no", "yes", "no", "yes", "yes", "yes", "no"]))
     assert diagnosis.problems == ()
     assert "No problems found." in str(diagnosis)
+    assert "Most trusted: gold" in str(diagnosis).splitlines()
+    assert diagnosis.to_dict()["trusted_level"] == "gold"
     assert (diagnosis.levels, diagnosis.classes) == (("crowd", "gold"), ("no", "yes"))
     assert diagnosis.counts == ((2, 2), (1, 3))
     number, category = diagnosis.features
@@ -54,7 +56,7 @@ def test_odd_things_are_noted():
 
 
 def test_one_class_is_a_problem_and_levels_that_are_odd_are_noted():
-    diagnosis = diagnose(make(label="yes", fidelity="gold"))
+    diagnosis = diagnose(make(None, label="yes", fidelity="gold"))
     assert "all labels are 'yes'" in diagnosis.problems[0]
     assert any("one level" in note for note in diagnosis.notes)
     for n_low, odd in ((1, True), (5, False)):

@@ -1,7 +1,10 @@
 """Table models from files in blocks: as those from tables in memory, with the memory of a block."""
 
+import csv
 import gc
 import os
+import re
+import shlex
 import tracemalloc
 from unittest.mock import Mock
 
@@ -10,14 +13,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import pytest
-from made_tables import fit_files, make_model, make_rows
+from made_tables import LEVELS, fit_files, make_model, make_rows
 
 from polyfid import ArrayBlocks, load
 from polyfid.kernels import RBF
-from polyfid.tables import Roles, TableError, TableModel, encoder, large, read, read_labelled
+from polyfid.tables import TableError, TableModel, encoder, large, read, read_labelled
 from polyfid.tables.large import open_labelled
-
-LEVELS = Roles(levels=["crowd", "expert"])
 
 
 @pytest.fixture
@@ -52,7 +53,7 @@ def assert_as_in_memory(model, table, missing="error"):
 
 def test_a_tidy_csv_file(tidy, path, tmp_path):
     given = make_model()
-    model = fit_files([path], LEVELS, classifier=given)
+    model = fit_files([path], classifier=given)
     assert given.levels is None
     assert not hasattr(given, "report_")
     assert_as_in_memory(model, read_labelled([path], LEVELS))
@@ -66,7 +67,7 @@ def test_a_tidy_csv_file(tidy, path, tmp_path):
 
 
 def test_the_fit_is_that_of_the_rows_in_blocks(path):
-    model, table = fit_files([path], rows=50), read_labelled([path])
+    model, table = fit_files([path], rows=50), read_labelled([path], LEVELS)
     x = pd.DataFrame(model.encoder.transform(table.features), columns=list(model.encoder.names_))
     blocks = ArrayBlocks(x, table.label, table.fidelity, table.weight, rows=50)
     same = make_model(levels=table.levels).fit_blocks(blocks)
@@ -76,12 +77,12 @@ def test_the_fit_is_that_of_the_rows_in_blocks(path):
 def test_standard_input(path, monkeypatch):
     with path.open() as stream:
         monkeypatch.setattr("sys.stdin", stream)
-        assert_as_in_memory(fit_files(["-"]), read_labelled([path]))
+        assert_as_in_memory(fit_files(["-"]), read_labelled([path], LEVELS))
 
 
 @pytest.mark.parametrize("kind", ["parquet", "several", "levels"])
 def test_other_sources(tidy, tmp_path, kind):
-    files, levels = [tmp_path / "a", tmp_path / "b"], None
+    files, levels, roles = [tmp_path / "a", tmp_path / "b"], None, LEVELS
     if kind == "parquet":
         files = files[:1]
         tidy.to_parquet(files[0])
@@ -89,12 +90,13 @@ def test_other_sources(tidy, tmp_path, kind):
         tidy[:100].to_csv(files[0], index=False, sep=";", decimal=",")
         tidy[100:].to_csv(files[1], index=False, columns=tidy.columns[::-1], compression="gzip")
     else:
-        levels, files = dict(zip(("expert", "crowd"), files, strict=True)), []  # not as they sort
+        levels, files = dict(zip(("expert", "crowd"), files, strict=True)), []
+        roles = None  # the order is that of the files
         for level, file in levels.items():
             rows = tidy[tidy["fidelity"] == level].drop(columns=["fidelity", "weight"])
             rows.to_csv(file, index=False)
-    model = fit_files(files, level_files=levels)
-    assert_as_in_memory(model, read_labelled(files, level_files=levels))
+    model = fit_files(files, roles, level_files=levels)
+    assert_as_in_memory(model, read_labelled(files, roles, level_files=levels))
     assert model.classifier.levels_ == tuple(levels or ("crowd", "expert"))
 
 
@@ -109,7 +111,7 @@ def test_the_dialect_is_found_once_and_rows_are_read_three_times(tmp_path, monke
     dialects, readers = Mock(wraps=read.find_dialect), Mock(wraps=pacsv.open_csv)
     monkeypatch.setattr(read, "find_dialect", dialects)
     monkeypatch.setattr(pacsv, "open_csv", readers)
-    model = fit_files([tmp_path / "t.csv"], rows=rows)
+    model = fit_files([tmp_path / "t.csv"], None, rows=rows)
     assert (dialects.call_count, readers.call_count) == (1, 3)
     assert_as_in_memory(model, read_labelled([tmp_path / "t.csv"]))
     assert model.encoder.columns_[1].categories == ("0", "007", "1", "2")
@@ -127,6 +129,24 @@ def test_medians_of_very_many_numbers_are_those_of_a_sample(monkeypatch):
     exact = float(frame["x"].median())
     assert column.fill != exact
     assert column.fill == pytest.approx(exact, abs=5 * 1.2533 / np.sqrt(1000))
+
+
+@pytest.mark.parametrize("rows", [7, 1000])
+def test_levels_without_an_order_are_refused_with_an_option_that_can_be_copied(tmp_path, rows):
+    frame = make_rows().replace({"fidelity": {"crowd": "a crowd, ours", "expert": "it's me"}})
+    frame.drop(columns="weight").to_csv(tmp_path / "t.csv", index=False)
+    with pytest.raises(TableError, match="without saying") as caught:
+        fit_files([tmp_path / "t.csv"], None, rows=rows)
+    with pytest.raises(TableError) as expected:
+        read_labelled([tmp_path / "t.csv"])
+    message = str(caught.value)
+    assert message == str(expected.value)
+    assert message.startswith("t.csv, column 'fidelity': the column names levels")
+    for name, n in frame["fidelity"].value_counts().items():
+        assert f"{name!r} ({n} rows)" in message
+    option = re.search(r"such as (--levels .*) \(in Python Roles\(levels=", message)[1]
+    _, names = shlex.split(option)
+    assert next(csv.reader([names])) == ["a crowd, ours", "it's me"]
 
 
 BROKEN = {
@@ -156,7 +176,7 @@ def test_errors_are_those_of_tables_in_memory(tidy, tmp_path, what, kind):
     with pytest.raises(TableError) as expected:
         TableModel.fit(read_labelled([source], LEVELS), make_model())
     with pytest.raises(TableError) as error:
-        fit_files([source], LEVELS, rows=7)
+        fit_files([source], rows=7)
     assert error.value.problems == expected.value.problems
 
 
@@ -174,7 +194,7 @@ def test_tables_that_do_not_go_together(tidy, path, tmp_path, name, value, match
     with pytest.raises(TableError, match=match) as error:
         fit_files([path, tmp_path / "b.csv"])
     with pytest.raises(TableError) as expected:
-        read_labelled([path, tmp_path / "b.csv"])
+        read_labelled([path, tmp_path / "b.csv"], LEVELS)
     assert error.value.problems == expected.value.problems
 
 
@@ -182,18 +202,18 @@ def test_names_and_measurements_are_no_classes_or_categories(monkeypatch):
     numbers = np.random.RandomState(0).uniform(size=2500)
     frame = pd.DataFrame({"x": numbers, "label": [0, 1] * 1250, "fidelity": "a"})
     with pytest.raises(TableError, match="more than 1000 different labels"):
-        fit_files([frame.assign(label=numbers)], rows=500)
+        fit_files([frame.assign(label=numbers)], None, rows=500)
     with pytest.raises(TableError, match=r"there are 300 different labels, .* measurements"):
-        fit_files([frame.assign(label=numbers)[:300]])
+        fit_files([frame.assign(label=numbers)[:300]], None)
     monkeypatch.setattr(encoder, "MOST_CATEGORIES_IN_BLOCKS", 100)
     with pytest.raises(TableError, match="more than 100 different texts"):
-        fit_files([frame.assign(name=[f"n{k}" for k in range(2500)])], rows=500)
+        fit_files([frame.assign(name=[f"n{k}" for k in range(2500)])], None, rows=500)
 
 
 def test_files_without_rows_and_files_that_change(tidy, path, write):
     with pytest.raises(TableError, match="no rows below the header"):
         fit_files([write("x,label,fidelity\n")])
-    with open_labelled([path], rows=50) as files:
+    with open_labelled([path], LEVELS, rows=50) as files:
         summary = files.survey()
         for other in (tidy[:-1], pd.concat([tidy, tidy]), tidy.assign(label="odd")):
             other.to_csv(path, index=False)
@@ -289,7 +309,7 @@ def test_a_fit_goes_on_from_its_checkpoint(tidy, tmp_path):
         (lambda rows: rows[1:], {}, "numbers of rows"),
         (lambda rows: rows.rename(columns={"heat": "cold"}), {}, "columns"),
         (lambda rows: rows.replace({"label": {"bad": "worse"}}), {}, "classes"),
-        (lambda rows: rows.replace({"fidelity": {"crowd": "mob"}}), {}, "levels"),
+        (lambda rows: rows[rows["fidelity"] == "expert"], {}, "numbers of rows"),
     ],
 )
 def test_a_checkpoint_of_another_fit_is_refused(tidy, tmp_path, change, changes, match):
@@ -304,7 +324,7 @@ def test_a_checkpoint_of_another_fit_is_refused(tidy, tmp_path, change, changes,
 
 def test_a_file_that_is_no_checkpoint_is_kept(tidy, tmp_path):
     model, text = tmp_path / "model.polyfid", tmp_path / "notes.txt"
-    TableModel.fit(read_labelled([tidy[:40]]), make_model()).save(model)
+    TableModel.fit(read_labelled([tidy[:40]], LEVELS), make_model()).save(model)
     text.write_text("mine\n" * 100)
     for path, words in ((model, "is a model, and not a checkpoint"), (text, "not a polyfid model")):
         before = path.read_bytes()

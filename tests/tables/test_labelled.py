@@ -6,10 +6,11 @@ import pytest
 from polyfid.tables import Roles, TableError, read_labelled, read_table
 
 TIDY = "id,x,colour,label,fidelity,weight\n01,1.5,red,yes,gold,2\n02,2.5,blue,no,crowd,1\n"
+LEVELS = Roles(levels=["crowd", "gold"])
 
 
 def test_a_tidy_table(write):
-    table = read_labelled([write(TIDY)])
+    table = read_labelled([write(TIDY)], LEVELS)
     assert table.features.columns.tolist() == ["x", "colour"]
     assert table.label.tolist() == ["yes", "no"]
     assert table.fidelity.tolist() == ["gold", "crowd"]
@@ -43,11 +44,12 @@ def test_one_table_per_level_in_the_order_given(write):
     [
         ([10, 9, 9], None, ("9", "10")),
         ([1.0, 2.0, 1.0], None, ("1", "2")),
-        (["b", "a", "a"], None, ("a", "b")),
+        (["a", "a", "a"], None, ("a",)),
+        (["10 ", "9", "9"], None, ("9", "10")),
         (["b", "a", "a"], ["b", "a"], ("b", "a")),
         (["b", "a", "a"], ["b", "a", "c"], ("b", "a", "c")),
         (pd.Categorical(["b", "a", "a"], ["b", "a"], ordered=True), None, ("b", "a")),
-        (["crowd ", "gold", " crowd"], None, ("crowd", "gold")),
+        (["crowd ", "gold", " crowd"], ["crowd", "gold"], ("crowd", "gold")),
     ],
 )
 def test_order_of_levels(fidelity, levels, expected):
@@ -82,7 +84,8 @@ def test_columns_that_are_no_features(write):
     assert table.left_out == ("unnamed_1", "worker", "unnamed_6")
     asked = read_labelled([path], Roles(features=["worker", "unnamed_1"]))
     assert asked.features.columns.tolist() == ["worker", "unnamed_1"]
-    asked = read_labelled([write(TIDY)], Roles(features=["weight", "x"], categorical=["x"]))
+    roles = Roles(features=["weight", "x"], categorical=["x"], levels=["crowd", "gold"])
+    asked = read_labelled([write(TIDY)], roles)
     assert asked.features.to_dict("list") == {"weight": [2, 1], "x": ["1.5", "2.5"]}
     assert asked.weight is None
 
@@ -91,9 +94,6 @@ def complaint(files, roles=None, level_files=None, **csv):
     with pytest.raises(TableError) as caught:
         read_labelled(files, roles, level_files, **csv)
     return caught.value
-
-
-LEVELS = Roles(levels=["crowd", "gold"])
 
 
 @pytest.mark.parametrize(

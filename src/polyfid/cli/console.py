@@ -94,10 +94,10 @@ class Console:
         metavar="FILE.toml",
     )
 
-    def say(self, text: str, err: bool = False) -> None:
-        """Print lines for people."""
+    def say(self, text: object, err: bool = False) -> None:
+        """Print lines for people; what takes long to become text does so only if it is printed."""
         if not (self.json or self.quiet):
-            _print(text, err=err)
+            _print(str(text), err=err)
 
     def wrap(self, text: str) -> None:
         """Print a long sentence for people, in lines as wide as the terminal."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Literal
 
 import typer
@@ -12,6 +13,7 @@ from polyfid.cli.config import join
 from polyfid.cli.console import DATA, Console, complain, problems_of, width
 from polyfid.cli.options import Seed, Sources, out_option
 from polyfid.cli.sources import ENDINGS, check_out, inputs_of, read_sources, rows_of
+from polyfid.text import by_trust
 
 
 def check(sources: Sources, console: Console, seed: Seed = 0) -> None:
@@ -72,16 +74,17 @@ def convert(
     inputs = [*inputs_of(sources), *([] if tasks is None else [tasks])]
     endings = (".json",) if to == "labelstudio" else ENDINGS
     check_out(out, inputs, endings, console if to in {"tidy", "table"} else None)
-    written, files = [out], sources.files or []
+    written, files, result = [out], sources.files or [], {}
     if to in {"tidy", "levels"}:
-        written = _to_rows(sources, seed, out, to == "levels", console)
+        written, top = _to_rows(sources, seed, out, to == "levels", console)
+        result = {"trusted_level": top}
     elif len(files) != 1:
         raise typer.BadParameter(f"--to {to} takes one file", param_hint="FILES")
     elif to == "table":
         write_table(iter_blocks(rows_of(files[0]), **sources.csv), out)
     else:
         _to_label_studio(files[0], sources, tasks, to_name, out)
-    console.written(context, *written, written=written)
+    console.written(context, *written, written=written, **result)
 
 
 def _to_label_studio(
@@ -110,20 +113,23 @@ def _to_label_studio(
     write_predictions(frame[name] if tasks is None else tasks, frame, out, **names)
 
 
-def _to_rows(sources: Sources, seed: int, out: str, per_level: bool, console: Console) -> list[str]:
-    """Write labelled rows to one file, or to one per level; the names of the files."""
+def _to_rows(
+    sources: Sources, seed: int, out: str, per_level: bool, console: Console
+) -> tuple[list[str], str]:
+    """Write labelled rows to one file, or to one per level; names of files, most trusted level."""
     from polyfid.tables import write_table
 
     with console.warnings():
         table = read_sources(sources, seed)
     frame, column = table.to_frame(), table.roles.fidelity
     levels = [str(level) for level in table.levels]
+    console.say(f"Levels: {by_trust(levels)}", err=out == "-")
     if not per_level:
         write_table(frame, out)
-        if levels != sorted(levels):
-            order = f"To read it with the same order of trust, add --levels '{join(levels)}'"
+        if len(levels) > 1:
+            order = f"To read it with this order of trust, add --levels {quote(join(levels))}"
             console.say(order, err=out == "-")
-        return [out]
+        return [out], levels[-1]
     stem, dot, ending = Path(out).name.partition(".")
     files: list[str] = []
     for level in levels:
@@ -132,4 +138,4 @@ def _to_rows(sources: Sources, seed: int, out: str, per_level: bool, console: Co
             name += "_"
         files.append(file)
         write_table(frame[frame[column] == level].drop(columns=column), file)
-    return files
+    return files, levels[-1]

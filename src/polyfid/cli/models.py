@@ -22,7 +22,7 @@ from polyfid.cli.sources import (
     rows_of,
     tables_of,
 )
-from polyfid.text import first_few
+from polyfid.text import by_trust, first_few
 
 if TYPE_CHECKING:
     from polyfid.estimator.classifier import MultiFidelityClassifier
@@ -63,9 +63,10 @@ def fit(
             complain(f"{many.checkpoint} has the state so far; the same command resumes from it")
         raise
     (replace(model, table=None) if no_rows else model).save(out)
-    console.say(f"{model.classifier.report_}\n")
-    summary = model.summary()
-    console.written(context, out, model=out, summary=summary, in_blocks=in_blocks, warnings=notes)
+    console.say(model.classifier.report_)
+    console.say("")
+    result = {"summary": model.summary(), "trusted_level": model.classifier.levels_[-1]}
+    console.written(context, out, model=out, **result, in_blocks=in_blocks, warnings=notes)
 
 
 def _fit_sources(
@@ -191,6 +192,10 @@ def predict(
     if fidelity not in (None, *levels):
         problem = f"the model has levels {', '.join(levels)}; got {fidelity!r}"
         raise typer.BadParameter(problem, param_hint="--fidelity")
+    top = levels[-1]
+    is_top = fidelity in (None, top)
+    asked = f"{top}, the most trusted" if is_top else f"{fidelity}; the most trusted is {top}"
+    console.say(f"Labels are predicted for the level {asked}", err=True)
     with (
         cluster(many.dask) as client,
         console.warnings() as notes,
@@ -200,7 +205,8 @@ def predict(
         write_table(bar.over(loaded.predict_blocks(blocks, fidelity, id, jobs, client)), out)
     if out != "-":
         console.say(f"{bar.done:,} rows predicted")
-        console.written(context, out, rows=bar.done, out=out, warnings=notes)
+        result = {"trusted_level": top, "warnings": notes}
+        console.written(context, out, rows=bar.done, out=out, **result)
 
 
 def inspect(
@@ -210,10 +216,16 @@ def inspect(
     from polyfid.model_files import inspect as read_header
 
     header = read_header(model)
-    console.result(header)
+    levels = header.get("levels") or ["unknown"]
+    console.result({**header, "trusted_level": levels[-1]})
     arrays = header.get("arrays", [])
     size = sum(array["nbytes"] for array in arrays)
-    shown = {**header, "arrays": f"{len(arrays)} arrays, {size:,} bytes"}
+    shown = {**header, "levels": by_trust(levels)}
+    # Of averaged structures the header has the heaviest one only; a report has the averages.
+    tuned = "hyper_parameters"
+    heaviest = f"{tuned} (of the heaviest structure)"
+    shown = {heaviest if name == tuned else name: value for name, value in shown.items()}
+    shown["arrays"] = f"{len(arrays)} arrays, {size:,} bytes"
     console.say("\n".join(_lines(shown)))
 
 

@@ -15,6 +15,7 @@ from polyfid.cli.console import Console
 from polyfid.cli.models import fit_table, make_classifier, n_jobs
 from polyfid.cli.options import Fitting, Sources, out_option
 from polyfid.cli.sources import check_out, inputs_of, load_table_model, read_sources
+from polyfid.text import by_trust
 
 if TYPE_CHECKING:
     from polyfid.estimator.classifier import MultiFidelityClassifier
@@ -108,8 +109,10 @@ def report(
     page = {"title": title, "warnings": notes, **_origin(fitting)}
     write_report(out, model=model, table=table, evaluation=evaluation, **page)
     console.wrap(str(evaluation.judgement) if evaluation else f"Note: {reason}")
+    console.wrap(f"Levels: {by_trust(table.levels)}.")
     outcome = evaluation.to_dict() if evaluation else None
-    console.written(context, out, report=out, evaluation=outcome, warnings=notes)
+    result = {"trusted_level": table.levels[-1], "evaluation": outcome, "warnings": notes}
+    console.written(context, out, report=out, **result)
 
 
 def _origin(fitting: Fitting) -> dict[str, Any]:
@@ -176,7 +179,8 @@ def demo(
         table = read_labelled([], Roles(), level_files=levels)
         model = fit_table(table, make_classifier(fitting), fitting, "error", console)
         model.save(out / "model.polyfid")
-        console.say(f"\n{model.classifier.report_}\n")
+        for text in ("", model.classifier.report_, ""):
+            console.say(text)
 
         predicted = model.predict(made.new)
         write_table(predicted, out / "predictions.csv")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from typing import Any, Self
 
@@ -24,6 +25,7 @@ from polyfid.atomic import set_attributes
 from polyfid.estimator import inputs
 from polyfid.estimator.constraints import read_whole
 from polyfid.estimator.levels import Levels
+from polyfid.estimator.unknown_trust import unknown_trust
 
 __all__ = ["Pooled", "Stacked", "TrustedOnly"]
 
@@ -82,6 +84,9 @@ class _Baseline(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         labels = inputs.read_labels(y, n)
         weight = None if sample_weight is None else inputs.read_weights(sample_weight, n)
         levels, level = inputs.read_levels(self.levels, fidelity, n)
+        unknown = unknown_trust(fidelity, n, levels)
+        if unknown is not None:
+            warnings.warn(unknown, UserWarning, stacklevel=2)
         counts = np.bincount(level, minlength=len(levels)).tolist()
         if not counts[-1]:
             raise ValueError(
@@ -177,8 +182,8 @@ class TrustedOnly(_Baseline):
     estimator : scikit-learn classifier, optional
         By default logistic regression on standardized features.
     levels : sequence, optional
-        Names of the levels, least trusted first; needed when they do not sort that way and
-        ``fidelity`` does not carry their order as that of `polyfid.stack_levels` does.
+        Names of the levels, least trusted first; needed where they are text, unless ``fidelity``
+        carries their order as that of `polyfid.stack_levels` does. Numbers are sorted.
     fidelity_feature : int or str, optional
         The column of X that holds the fidelity; new rows may come with or without it.
 
@@ -204,7 +209,8 @@ class TrustedOnly(_Baseline):
     >>> from polyfid import TrustedOnly
     >>> X = np.array([[0.0], [1.0], [2.0], [0.0], [1.0], [2.0]])
     >>> fidelity = ["crowd"] * 3 + ["expert"] * 3
-    >>> TrustedOnly().fit(X, [1, 1, 0, 0, 0, 1], fidelity=fidelity).predict([[-1.0], [3.0]])
+    >>> model = TrustedOnly(levels=["crowd", "expert"])
+    >>> model.fit(X, [1, 1, 0, 0, 0, 1], fidelity=fidelity).predict([[-1.0], [3.0]])
     array([0, 1])
     """
 

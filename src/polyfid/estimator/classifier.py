@@ -66,8 +66,8 @@ class MultiFidelityClassifier(LatentClassifier):
     rho : float or sequence of float
         Start value, one or one per step between levels; kept when ``optimizer=None``.
     levels : sequence, optional
-        Names of the levels, least trusted first; needed when they do not sort that way and the
-        fidelity does not carry an order, as that of `stack_levels` and ordered categories do.
+        Names of the levels, least trusted first; needed where they are text, unless the fidelity
+        carries an order, as that of `stack_levels` and ordered categories do. Numbers are sorted.
     inference : {"auto", "laplace", "ep", "variational"}
         Laplace is fastest; the other two give better probabilities. "auto" is Laplace for kernels
         that are given, and EP where structure or label noise is learnt (for a structure: up to 2000
@@ -141,7 +141,8 @@ class MultiFidelityClassifier(LatentClassifier):
         The structures that were averaged, heaviest first, with their weights. ``rho_``,
         ``kernels_``, ``theta_`` and the evidence are those of the heaviest.
     rho_ : array of shape (n_levels - 1,)
-        How each level's latent function follows the one below it.
+        How each level's latent function follows the one below it; ``report_`` has the average over
+        structures, with 95 % intervals.
     kernels_ : list of kernels
         Of the latent processes, tuned.
     theta_, theta_names_ : array and tuple
@@ -282,7 +283,8 @@ class MultiFidelityClassifier(LatentClassifier):
         y : array-like of shape (n,)
             Two or more classes; numbers, booleans or strings.
         fidelity : array-like of shape (n,), optional
-            The level of each row; without it all rows are at the top level.
+            The level of each row; without it all rows are at the top level, and there is a warning
+            if ``levels`` has others or rows come from `polyfid.TrustedKFold` and some are cheap.
         sample_weight : array-like of shape (n,), optional
             w counts as w repetitions of the row, 0 as its absence; at most 1e15. (Under a White
             kernel repetitions have noise of their own, a weighted row has one.)
@@ -381,7 +383,7 @@ class MultiFidelityClassifier(LatentClassifier):
         try:
             with posterior_needed():
                 model = fit(data)
-            report = FitReport.of(model.info, model.mixtures)
+            report = FitReport.of(model)
             if self.verbose:
                 print(report)
             for note in report.notes:

@@ -192,7 +192,7 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
 
     def _publish(self, model: FittedModel, report: FitReport | None = None) -> None:
         """Set the fitted attributes, all at once; what an interrupted fit had come to goes."""
-        report = report or FitReport.of(model.info, model.mixtures)
+        report = report or FitReport.of(model)
         attributes = {"_model": model, **_attributes(model, report)}
         set_attributes(self, attributes, drop=("feature_names_in_", "_resume"))
 

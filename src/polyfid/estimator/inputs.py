@@ -23,6 +23,7 @@ from polyfid.estimator.levels import (
     is_missing,
     order_levels,
 )
+from polyfid.estimator.unknown_trust import unknown_trust
 from polyfid.rows import Rows
 from polyfid.rows.survey import Block, Levels
 from polyfid.text import first_few
@@ -116,6 +117,9 @@ def read_rows(
     counts = np.zeros((len(block.levels), len(classes)), dtype=np.intp)
     np.add.at(counts, (level, code), 1)
     info = FitInfo.of(columns, classes, block.levels, counts, annotators, column)
+    unknown = unknown_trust(fidelity, len(block.x), block.levels)
+    if unknown is not None:
+        info = replace(info, notes=(unknown, *info.notes))
     return Rows.of(block.x[there], level, code, weight[there], group[there]), info
 
 

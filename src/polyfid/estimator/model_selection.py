@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 from polyfid.arrays import Indices
 from polyfid.estimator.constraints import read_whole
 from polyfid.estimator.inputs import point_ids, read_labels, read_levels
+from polyfid.estimator.unknown_trust import TrainingRows
 
 __all__ = ["TrustedKFold", "TrustedShuffleSplit"]
 
@@ -73,7 +74,7 @@ class _TrustedSplitter(BaseCrossValidator):
             train, test = np.union1d(cheap, trusted[keep]), trusted[test]
             if points is not None:
                 train = train[~np.isin(points[train], points[test])]
-            yield train, test
+            yield TrainingRows.remembered(train) if np.isin(cheap, train).any() else train, test
 
     def get_n_splits(
         self, X: Any = None, y: Any = None, groups: Any = None, fidelity: Any = None
@@ -114,8 +115,8 @@ class TrustedKFold(_TrustedSplitter):
     fidelity : array-like of shape (n,), optional
         The level of each row. It can be passed to `split` instead, as ``groups`` or ``fidelity``.
     levels : sequence, optional
-        Names of the levels, least trusted first; needed when they do not sort that way and
-        ``fidelity`` does not carry their order as that of `polyfid.stack_levels` does.
+        Names of the levels, least trusted first; needed where they are text, unless ``fidelity``
+        carries their order as that of `polyfid.stack_levels` does. Numbers are sorted.
     stratify : bool, default=True
         Spread each class over the folds as evenly as its number of trusted rows allows.
     shuffle : bool, default=False
@@ -129,7 +130,8 @@ class TrustedKFold(_TrustedSplitter):
     Notes
     -----
     ``cross_validate(model, X, y, cv=TrustedKFold(fidelity=f), params={"fidelity": f})``; with
-    scikit-learn's metadata routing the constructor's argument can be left out.
+    scikit-learn's metadata routing the constructor's argument can be left out. Models of this
+    package warn if their fits get such training rows without their fidelity.
 
     Examples
     --------

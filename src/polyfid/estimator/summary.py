@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from html import escape
 from typing import Any, TypeVar
 
@@ -17,6 +18,7 @@ from polyfid.inference import SCHEMES
 from polyfid.inference.linalg import suitable_threads
 from polyfid.kernels import Kernel
 from polyfid.learning.fit import GIVEN
+from polyfid.learning.links import Link, link_levels
 from polyfid.learning.mixture import BinaryFit, Member, Mixture
 from polyfid.learning.plan import Options
 from polyfid.learning.structures import ABSENT
@@ -47,6 +49,11 @@ class FittedModel:
     @property
     def is_binary(self) -> bool:
         return len(self.mixtures) == 1
+
+    @property
+    def names(self) -> list[str]:
+        """What texts about each model begin with: of several the class, of one nothing."""
+        return [""] if self.is_binary else [f"class {c}: " for c in self.info.classes]
 
 
 @dataclass(frozen=True)
@@ -81,37 +88,52 @@ class FitReport:
     """What happened in a fit; ``print`` it, or let a notebook show it.
 
     ``counts`` (n_levels, n_classes) are rows; ``problems`` say what did not converge, of any
-    structure that was averaged; ``notes`` say what was unusual; ``lines`` are headings and texts.
+    structure that was averaged; ``notes`` say what was unusual. ``links`` between the levels and
+    ``lines``, headings and texts, are computed when they are first asked for.
     """
 
     counts: NDArray[np.intp]
     converged: bool
     problems: tuple[str, ...]
     notes: tuple[str, ...]
-    lines: tuple[tuple[str, str], ...]
+    _model: FittedModel = field(repr=False, compare=False)
 
     @classmethod
-    def of(cls, info: FitInfo, mixtures: Sequence[Mixture]) -> FitReport:
-        """The report of a fit, with one mixture for two classes or one per class."""
+    def of(cls, model: FittedModel) -> FitReport:
+        """The report of a fit."""
+        problems = [
+            who + problem
+            for who, mixture in zip(model.names, model.mixtures, strict=True)
+            for problem in _problems(mixture)
+        ]
+        return cls(model.info.counts, not problems, tuple(problems), model.info.notes, model)
+
+    @cached_property
+    def links(self) -> list[list[Link]]:
+        """How neighbouring levels are linked, from the lowest: one list per binary model."""
+        model = self._model
+        return link_levels(model.mixtures, model.info.levels, model.options.weak_prior)
+
+    @cached_property
+    def lines(self) -> tuple[tuple[str, str], ...]:
+        """Headings and texts."""
+        info = self._model.info
         levels = info.levels
         names = None if info.feature_names is None else info.feature_names.tolist()
         counts = _levels(info.counts, levels, info.classes)
         lines = [("levels" if len(levels) > 1 else "data", counts)]
-        problems: list[str] = []
-        for k, mixture in enumerate(mixtures):
-            who = "" if len(mixtures) == 1 else f"class {info.classes[k]}: "
+        parts = zip(self._model.names, self._model.mixtures, self.links, strict=True)
+        for who, mixture, links in parts:
             fit = mixture.best.fit
-            own = _structures(mixture) + _describe(fit, levels, _columns(mixture, levels, names))
-            own[:0] = _boosted(mixture, levels)
+            own = _trust(links) + _boosted(mixture, levels) + _structures(mixture)
+            own += _describe(fit, levels, _columns(mixture, levels, names))
             own.append(("inference", f"{_INFERENCE[fit.scheme]}, {fit.inference}"))
             own += _calibration(mixture, levels)
             lines += [(who + head, text) for head, text in own]
-            problems += [who + p for p in _problems(mixture)]
         if info.plan:
             lines.append(("size", info.plan))
-        lines += [("note", n) for n in info.notes]
-        lines += [("warning", p) for p in problems]
-        return cls(info.counts, not problems, tuple(problems), info.notes, tuple(lines))
+        lines += [("note", n) for n in self.notes]
+        return (*lines, *(("warning", p) for p in self.problems))
 
     def __str__(self) -> str:
         width = max(len(head) for head, _ in self.lines) + 2
@@ -138,7 +160,17 @@ def _levels(counts: NDArray[np.intp], levels: Levels, classes: NDArray[Any]) -> 
     if len(levels) == 1:
         return one(counts[0])
     lines = [f"{name}: {one(row)}" for name, row in zip(levels, counts, strict=True)]
-    return "\n".join([*lines, "(least trusted first)"])
+    return "\n".join([*lines, f"(least trusted first; most trusted: {levels[-1]})"])
+
+
+def _trust(links: Sequence[Link]) -> list[tuple[str, str]]:
+    """How far each level can be trusted, in words."""
+    if not links:
+        return []
+    remarks = ["averages over structures"] * (len(links[0].weights) > 1)
+    remarks += ["95 % intervals"] * any(link.has_intervals for link in links)
+    remark = [f"({', with '.join(remarks)})"] * bool(remarks)
+    return [("rho", "\n".join([*map(str, links), *remark]))]
 
 
 def _structures(mixture: Mixture) -> list[tuple[str, str]]:
@@ -195,8 +227,6 @@ def _describe(
         rows = (", ".join(f"{a:+.2f}" for a in row) for row in prior.loadings)
         mixed = [f"{name}: {row}" for name, row in zip(levels, rows, strict=True)]
         lines.append(("loadings", "\n".join(mixed)))
-    elif len(levels) > 1:
-        lines.append(("rho", "\n".join(_links(fit, levels))))
     kernels = ["none" if k == ABSENT else k.describe(feature_names) for k in prior.kernels]
     if len(levels) == len(kernels) == 1:
         lines.append(("kernel", kernels[0]))
@@ -232,20 +262,6 @@ def rho_of(fit: BinaryFit) -> Array:
     if isinstance(fit.prior, Deviating):
         return fit.prior.slopes(fit.posterior.points.x)[:, 0]
     return np.array(getattr(fit.prior, "rho", ()), dtype=float)
-
-
-def _links(fit: BinaryFit, levels: Levels) -> list[str]:
-    """What ties neighbouring levels, in words."""
-    rho, without = getattr(fit.prior, "rho", ()), isinstance(fit.prior, Deviating)
-    rest = [
-        " without its deviations" if without else "" if kernel == ABSENT else " + correction"
-        for kernel in fit.prior.kernels[1:]
-    ]
-    correlations = fit.prior.slopes(fit.posterior.points.x)[:, 1]
-    return [
-        f"{levels[t + 1]} = {rho[t]:+.3f} × {levels[t]}{rest[t]}; correlation of the two {c:+.2f}"
-        for t, c in enumerate(correlations)
-    ]
 
 
 def _noise(likelihood: NoisyLogit, levels: Levels) -> str:

@@ -161,6 +161,7 @@ def evaluate(
         classes=tuple(info.classes.tolist()),
         rows=index[trusted],
         labels=labels[trusted],
+        codes=code,
         fold=fold[trusted],
         out_of_fold=probas,
         scores={m: _estimates(values[m], samples[m]) for m in METHODS},

@@ -20,15 +20,13 @@ from numpy.typing import NDArray
 from polyfid.arrays import Array, Indices
 from polyfid.evaluation.verdict import PRIMARY, Agreement, Estimate, Losses, Verdict, judge
 from polyfid.model.calibration import calibration_error
-from polyfid.text import aligned, percent
+from polyfid.text import aligned, by_trust, percent
 from polyfid.values import to_json
 
 #: The method that is judged, and the one that it is compared with.
 OURS, ALONE = "polyfid", "trusted only"
 
-#: More classes than this have no table of confusion in the text.
-_MOST_CONFUSED = 8
-#: Columns of the text of an evaluation.
+#: Columns of the text of an evaluation. A table of confusion that is wider is left out.
 _WIDTH = 60
 #: Upper bound on the elements of one array of bootstrap weights.
 _BATCH_ELEMENTS = 1 << 21
@@ -120,6 +118,8 @@ class Evaluation:
         Indices of the trusted rows in X.
     labels : array of shape (n_trusted,)
         Their labels.
+    codes : array of shape (n_trusted,)
+        Their labels as places in ``classes``, and so as columns of the probabilities.
     fold : array of shape (n_trusted,)
         The fold in which each of them was held out.
     out_of_fold : dict of str to array of shape (n_trusted, n_classes)
@@ -149,6 +149,7 @@ class Evaluation:
     classes: tuple[Any, ...]
     rows: NDArray[np.intp]
     labels: NDArray[Any]
+    codes: Indices
     fold: NDArray[np.intp]
     out_of_fold: Mapping[str, Array]
     scores: Mapping[str, Mapping[str, Estimate]]
@@ -158,11 +159,6 @@ class Evaluation:
     notes: tuple[str, ...]
     caveats: tuple[str, ...] = ()
     agreement: tuple[Agreement, ...] = ()
-
-    @property
-    def codes(self) -> Indices:
-        """The classes of the trusted rows, as columns of the probabilities."""
-        return np.array([self.classes.index(label) for label in self.labels.tolist()])
 
     @cached_property
     def accuracy(self) -> dict[str, Estimate]:
@@ -181,13 +177,21 @@ class Evaluation:
     @cached_property
     def judgement(self) -> Verdict:
         """What the comparison means: effect, sentences, caveats and advice."""
-        names = OURS, ALONE, "pooled", "stacked"
-        loss = {name: self.scores[name][PRIMARY].value for name in names}
-        gap = {name: self.differences[name][PRIMARY] for name in names[1:]}
+        loss = {name: scores[PRIMARY].value for name, scores in self.scores.items()}
+        gap = {name: differences[PRIMARY] for name, differences in self.differences.items()}
         counts = np.bincount(self.codes, minlength=len(self.classes))
         shares = counts[counts > 0] / counts.sum()
         chance = -float(shares @ np.log(shares))
-        losses = Losses(*(loss[name] for name in names), *(gap[name] for name in names[1:]), chance)
+        losses = Losses(
+            ours=loss[OURS],
+            alone=loss[ALONE],
+            pooled=loss["pooled"],
+            stacked=loss["stacked"],
+            minus_alone=gap[ALONE],
+            minus_pooled=gap["pooled"],
+            minus_stacked=gap["stacked"],
+            chance=chance,
+        )
         judged = judge(losses, counts[counts > 0].tolist(), self.levels)
         return replace(judged, caveats=(*judged.caveats, *self.caveats))
 
@@ -211,8 +215,10 @@ class Evaluation:
         fields = asdict(self)
         predictions = {name: fields.pop(name) for name in ("rows", "labels", "fold")}
         predictions["probabilities"] = fields.pop("out_of_fold")
+        del fields["codes"]
         judged = self.judgement
         result = {
+            "trusted_level": self.levels[-1],
             "verdict": judged.effect,
             "sentence": judged.sentence,
             "beside_others": judged.rivals,
@@ -258,11 +264,13 @@ class Evaluation:
         """Accuracy, confusion and agreement between levels, in lines."""
         counts = [["truth \\ predicted", *self.classes]]
         for name, row in zip(self.classes, self.confusion.tolist(), strict=True):
-            counts.append([name, *(f"{n:g}" for n in row)])
-        lines = [f"Accuracy at the level {self.levels[-1]}:"]
+            counts.append([name, *map(str, row)])
+        lines = [_filled(f"Levels: {by_trust(self.levels)}."), ""]
+        lines += [f"Accuracy on the {len(self.rows)} held-out trusted rows:"]
         lines += [f"  {method:<13}{_with_ends(e, 2)}" for method, e in self.accuracy.items()]
-        if len(self.classes) <= _MOST_CONFUSED:
-            lines += ["", f"How {OURS} answers for held-out trusted rows:", *aligned(counts)]
+        table = aligned(counts)
+        if max(map(len, table)) <= _WIDTH:
+            lines += ["", f"How {OURS} answers for held-out trusted rows:", *table]
         for one in self.agreement:
             text = (
                 f"On {one.points} points that both labelled, {one.level} and {self.levels[-1]} "

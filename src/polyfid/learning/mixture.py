@@ -66,15 +66,16 @@ class BinaryFit:
 
     def evaluate(self, theta: Array, gradient: bool) -> Value:
         """The log evidence of other hyper-parameters, by the rows that the posterior has kept."""
+        with suitable_threads(len(self.posterior.points)):
+            return self.evidence()(theta, gradient)
+
+    def evidence(self) -> Parametrised:
+        """The log evidence as a function of hyper-parameters; it remembers its last posterior."""
         points = self.posterior.points
-        evidence: Parametrised
         if self.sparse is None:
-            evidence = Evidence(self.prior, self.likelihood, points, SCHEMES[self.scheme])
-        else:
-            rows = LabelledPoints(points, self.likelihood)
-            evidence = SparseEvidence(self.prior, rows, self.sparse.inducing)
-        with suitable_threads(len(points)):
-            return evidence(theta, gradient)
+            return Evidence(self.prior, self.likelihood, points, SCHEMES[self.scheme])
+        rows = LabelledPoints(points, self.likelihood)
+        return SparseEvidence(self.prior, rows, self.sparse.inducing)
 
 
 def infer(evidence: Evidence, optimum: Optimum | None, tuned_on: int | None = None) -> BinaryFit:

@@ -43,8 +43,9 @@ class TrustDisplay(style.Display):
     correlation is that of the two functions under the prior with tuned hyper-parameters: 1 where
     the lower level says all that the upper one does, 0 where it says nothing, negative where it
     says the opposite. Points are averages over structures by weight. Intervals (95 %) cover the
-    spread over structures and, for fits of up to 1000 rows and 30 hyper-parameters, the
-    uncertainty of the hyper-parameters (normal with the curvature of their posterior).
+    spread over structures and the uncertainty of the hyper-parameters (normal with the curvature
+    of their posterior), the latter as far as some ten seconds allow, heaviest structures first.
+    ``model.report_`` and the HTML report show the same figures.
 
     The contribution of a level is the share of the prior variance of the top latent function by
     which its posterior variance falls, averaged over rows, when the labels of the level are added

@@ -78,7 +78,7 @@ class Diagnosis:
     def to_dict(self) -> dict[str, Any]:
         """All of it, ready for JSON."""
         made: dict[str, Any] = to_json(asdict(self))
-        return made
+        return {**made, "trusted_level": self.levels[-1]}
 
     def describe(self, width: int = 80) -> str:
         """All of it as lines of text for people."""
@@ -87,7 +87,8 @@ class Diagnosis:
         for f in self.features[:MOST_FEATURES]:
             ends = ["" if end is None else f"{end:.6g}" for end in (f.low, f.high)]
             cells.append([f.name, f.kind, f.missing, f.distinct, *ends])
-        lines = ["Levels, least trusted first, and rows of each class:", *self._counted(width), ""]
+        lines = ["Levels, least trusted first, and rows of each class:", *self._counted(width)]
+        lines += [f"Most trusted: {self.levels[-1]}", ""]
         lines += [f"{_several(count, 'feature', 'features')}:", *aligned(cells, words=(0, 1))]
         if count > MOST_FEATURES:
             lines.append(f"  and {count - MOST_FEATURES} more")

@@ -150,12 +150,13 @@ class TableModel:
         >>> import pandas as pd
         >>> from polyfid import MultiFidelityClassifier
         >>> from polyfid.kernels import RBF
-        >>> from polyfid.tables import TableModel
+        >>> from polyfid.tables import Roles, TableModel
         >>> x = np.random.RandomState(0).uniform(-1, 1, 400)
         >>> label, level = np.where(x > 0, "good", "bad"), np.where(x % 0.1 > 0.05, "low", "top")
         >>> rows = pd.DataFrame({"x": x, "label": label, "fidelity": level})  # or a path
         >>> model = MultiFidelityClassifier(1.0 * RBF(), n_inducing=10)
-        >>> fitted = TableModel.fit_files([rows], classifier=model, rows=100)
+        >>> roles = Roles(levels=["low", "top"])
+        >>> fitted = TableModel.fit_files([rows], roles, classifier=model, rows=100)
         >>> fitted.predict(pd.DataFrame({"x": [-0.5, 0.5]}))["label"].tolist()
         ['bad', 'good']
         """
