@@ -186,9 +186,14 @@ class DiscrepancyDisplay(style.Display):
         return style.diverging(blue, orange)
 
     @property
-    def is_clear_somewhere(self) -> bool:
-        """Whether the levels differ anywhere: probably, or by a correction that is not zero."""
-        return bool((self.probability > 0.5).any() or (self._zero_margin < 0.0).any())
+    def differs_somewhere(self) -> bool:
+        """Whether the levels differ with a probability above one half anywhere."""
+        return bool((self.probability > 0.5).any())
+
+    @property
+    def corrects_somewhere(self) -> bool:
+        """Whether the 95 % interval of delta leaves zero out anywhere."""
+        return bool((self._zero_margin < 0.0).any())
 
     @property
     def _zero_margin(self) -> Array:

@@ -131,6 +131,13 @@ class FeasibilityDisplay(style.Display):
         )
         return display.plot(ax)
 
+    @property
+    def is_clear_somewhere(self) -> bool:
+        """Whether the band of the probability leaves one half out anywhere."""
+        if self.low is None or self.high is None:
+            return True
+        return bool((_margin(self.low, self.high) < 0.0).any())
+
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw it, on the axes given or in a new figure."""
         with matplotlib.rc_context(style.RC):

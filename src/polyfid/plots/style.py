@@ -15,8 +15,10 @@ from matplotlib.axes import Axes
 from matplotlib.colorbar import Colorbar
 from matplotlib.colors import ListedColormap, to_rgb
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.textpath import text_to_path
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
@@ -43,8 +45,8 @@ AXIS_LETTERS, LEGEND_LETTERS = 24, 15
 #: Standard deviations of the latent function that a 95 % band reaches to either side.
 Z = 1.96
 
-#: Sizes in legends, in units of the font size: a letter, a handle, the gap between columns.
-_LETTER, _HANDLE, _GAP = 0.6, 1.8, 1.2
+#: Sizes in legends, in units of the font size: a handle, the gap between columns.
+_HANDLE, _GAP = 1.8, 1.2
 _COLORBAR = 0.6  # inches that a colour bar takes
 _SMALL = 7.0
 _TICKS: dict[str, Any] = {"labelsize": _SMALL, "major.width": 0.6, "major.size": 2.5}
@@ -134,12 +136,16 @@ def legend_above(ax: Axes, handles: Sequence[Artist], whole: bool = False, ncols
 
 
 def _legend_width(handles: Sequence[Artist], ncols: int) -> float:
-    """Approximate width of a legend in inches."""
+    """Width of a legend in inches."""
     n_rows = -(-len(handles) // ncols)
-    lengths = [len(str(handle.get_label())) for handle in handles]
+    font = FontProperties(size=_SMALL)
+    lengths = [
+        text_to_path.get_text_width_height_descent(str(handle.get_label()), font, ismath=False)[0]
+        for handle in handles
+    ]
     columns = [max(lengths[start : start + n_rows]) for start in range(0, len(lengths), n_rows)]
-    units = _LETTER * sum(columns) + len(columns) * (_HANDLE + 0.8 + _GAP) - _GAP
-    return float(units * _SMALL / 72.0)
+    units = len(columns) * (_HANDLE + 0.8 + _GAP) - _GAP
+    return float((sum(columns) + units * _SMALL) / 72.0)
 
 
 def class_colour(k: int, n_classes: int) -> str:

@@ -36,3 +36,8 @@ function sort(head) {
 for (const button of document.querySelectorAll("thead button")) {
   button.addEventListener("click", () => sort(button.parentElement));
 }
+
+// Paper has nothing to click on.
+addEventListener("beforeprint", () => {
+  for (const details of document.querySelectorAll("details")) details.open = true;
+});
