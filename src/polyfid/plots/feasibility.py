@@ -172,8 +172,8 @@ class FeasibilityDisplay(style.Display):
             where = _margin(self.low, self.high) > 0.0
             if where.any():
                 props: dict[str, Any] = {"color": INK, "alpha": style.BAND_ALPHA, "lw": 0.0}
-                across = {"transform": ax.get_xaxis_transform(), "zorder": 1.5}
-                ax.fill_between(x, 0.0, 1.0, where=where.tolist(), **props, **across)
+                props |= {"transform": ax.get_xaxis_transform(), "zorder": 1.5}
+                ax.fill_between(x, 0.0, 1.0, where=where.tolist(), **props)
                 entries.append(style.band_entry(_UNCERTAIN))
         room = 0.0
         if self.points is not None:

@@ -13,7 +13,7 @@ import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colorbar import Colorbar
-from matplotlib.colors import ListedColormap, to_rgb
+from matplotlib.colors import ListedColormap, to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
@@ -35,9 +35,9 @@ CLASS_COLOURS = (
 )
 #: The middle of maps: not quite the white of the page, so that the two can be told apart.
 MIDDLE, REST, LEVEL = "#fcfcfc", "#9a9ea7", "#7a2fc4"
-#: Steps of colour from the middle of a map to either end, and how much of the end's colour is
-#: there: points of the same colour stand out from it.
-RAMP_STEPS, _DEEPEST = 64, 0.8
+#: How much of the colour of its end a map has, from the middle outwards: at the end not all of it,
+#: so that points of the same colour stand out.
+RAMP_SHARES = np.linspace(0.0, 0.8, 64)
 #: How opaque the band is that marks where something is uncertain.
 BAND_ALPHA = 0.15
 #: Longest names, in letters: along an axis and in a legend.
@@ -153,10 +153,10 @@ def class_colour(k: int, n_classes: int) -> str:
     return CLASS_COLOURS[k] if n_classes <= len(CLASS_COLOURS) else REST
 
 
-def ramp(end: str) -> list[tuple[float, ...]]:
-    """Colours from the middle of a map to one of its ends."""
-    shares = np.linspace(0.0, _DEEPEST, RAMP_STEPS)[:, None]
-    return [tuple(c) for c in (1.0 - shares) * to_rgb(MIDDLE) + shares * to_rgb(end)]
+def ramp(end: str) -> list[str]:
+    """Colours from the middle of a map to one of its ends, in the shares of `RAMP_SHARES`."""
+    middle, deep = np.array(to_rgb(MIDDLE)), np.array(to_rgb(end))
+    return [to_hex((1.0 - share) * middle + share * deep) for share in RAMP_SHARES]
 
 
 def diverging(low: str, high: str) -> ListedColormap:
@@ -175,7 +175,7 @@ def even_steps(middle: float, reach: float, most: float = np.inf) -> Array:
 
     They are round numbers, reach as far as the data do, and no further than ``most``.
     """
-    ticks = MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]).tick_values(0.0, reach or 1.0)
+    ticks = np.asarray(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]).tick_values(0.0, reach or 1.0))
     ends = ticks[(ticks > 0.0) & (ticks <= most)]
     return np.concatenate([middle - ends[::-1], [middle], middle + ends])
 

@@ -15,7 +15,7 @@ from markupsafe import Markup
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
-from matplotlib.colors import to_hex, to_rgb
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
@@ -31,6 +31,7 @@ from polyfid.plots.style import (
     MIDDLE,
     MUTED,
     PAPER,
+    RAMP_SHARES,
     RC,
     REST,
     SHADE,
@@ -49,11 +50,9 @@ _VARIABLES |= {"accent": ACCENT, "tone": TONE, "rest": REST, "middle": MIDDLE}
 
 def _ramp_css(end: str, css: str) -> dict[str, str]:
     """The colours of a map from its middle, which is dark on dark pages, to an end."""
-    share = (np.array(to_rgb(MIDDLE)) - [to_rgb(c) for c in ramp(end)]) @ np.ones(3)
-    share /= np.sum(np.array(to_rgb(MIDDLE)) - to_rgb(end))
     return {
-        to_hex(colour): f"color-mix(in srgb, {css} {100 * s:.0f}%, var(--middle))"
-        for colour, s in zip(ramp(end), share, strict=True)
+        colour: f"color-mix(in srgb, {css} {100.0 * share:.0f}%, var(--middle))"
+        for colour, share in zip(ramp(end), RAMP_SHARES, strict=True)
     }
 
 

@@ -23,7 +23,7 @@ from polyfid.report.rows_to_check import surprising_rows, uncertain_rows, wrong_
 from polyfid.tables import LabelledTable, TableModel
 
 MOST_BARS = 12  # features whose relevance is drawn
-_NOT_MEASURED = {
+_NOT_MEASURED: dict[str, Any] = {
     "effect": "unknown",
     "badge": "Not measured",
     "sentence": "Whether the cheaper labels help was not measured: that takes trusted rows held "

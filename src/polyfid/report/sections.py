@@ -12,6 +12,7 @@ from polyfid.arrays import Array, Indices
 from polyfid.evaluation import METHODS, SCORES, Estimate, Evaluation
 from polyfid.evaluation.verdict import PRIMARY
 from polyfid.model.calibration import bins
+from polyfid.plots.style import CLASS_COLOURS
 from polyfid.report import charts
 from polyfid.report.page import (
     Cell,
@@ -53,7 +54,7 @@ def data(table: LabelledTable) -> dict[str, Any]:
     classes, counts = list(by_class.columns), by_class.to_numpy()
     levels, n_features = shorten_all(table.levels, 30), table.features.shape[1]
     shares = None
-    if len(classes) <= len(charts.CLASS_COLOURS):
+    if len(classes) <= len(CLASS_COLOURS):
         names = shorten_all(table.levels, 120), shorten_all(classes, 120)
         shares = charts.shares_chart(*names, counts, "Shares of the classes at each level")
     return {
