@@ -11,11 +11,10 @@ import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
-from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from polyfid.arrays import Array
-from polyfid.estimator.baselines import TrustedOnly
+from polyfid.estimator.baselines import TrustedOnly, for_one_level
 from polyfid.estimator.classifier import MultiFidelityClassifier
 from polyfid.estimator.inputs import check_rows, read_levels
 from polyfid.inspection import class_codes, find_class
@@ -85,8 +84,8 @@ class ComparisonDisplay(style.Display):
         X, y, fidelity
             The rows that it was fitted to; ``fidelity`` may be a column of X.
         alone : fitted classifier, optional
-            The model of the trusted rows; by default one with the parameters of ``model`` is
-            fitted to them.
+            The model of the trusted rows; by default one with the parameters of ``model`` (of a
+            list of kernels the first) is fitted to them.
         features : two int or str, optional
             Indices or names; by default the first two.
         target, others, grid_resolution, feature_names
@@ -101,7 +100,7 @@ class ComparisonDisplay(style.Display):
         levels, level = read_levels(model.levels_, fidelity, len(table.x))
         if alone is None:
             # The rows come without the column of the fidelity here.
-            one = clone(model).set_params(fidelity_feature=None, levels=None)
+            one = for_one_level(model).set_params(fidelity_feature=None)
             alone = TrustedOnly(one, levels=levels)
             alone.fit(table.like_given(table.x), y, fidelity=[levels[t] for t in level])
         grid = FeatureGrid.over(model, table, features, others, grid_resolution)
