@@ -18,7 +18,7 @@ from polyfid.evaluation import Estimate
 from polyfid.inspection import likely_wrong
 from polyfid.kernels import RBF
 from polyfid.plots.style import CLASS_COLOURS
-from polyfid.report import charts, maps, render, write_report
+from polyfid.report import Page, charts, maps, render, write_report
 from polyfid.report.page import clean, typeset
 from polyfid.tables import Roles, TableModel, read_labelled
 
@@ -521,3 +521,15 @@ def test_a_list_is_downloaded_although_the_page_may_fetch_nothing(page, browse, 
         time.sleep(0.05)
     saved = pd.read_csv(folder / "likely-wrong-labels.csv", dtype=str)
     pd.testing.assert_frame_equal(saved, downloads(page)["likely-wrong-labels.csv"])
+
+
+def test_links_to_sections_stay_in_the_frame_of_a_notebook(page, browse):
+    browser = browse(f"<!doctype html><meta charset='utf-8'>{Page(page)._repr_html_()}", 1200)
+    frame = "document.querySelector('iframe')"
+    for _ in range(100):
+        if browser.run(f"{frame}.contentDocument?.querySelector('footer') !== null"):
+            break
+        time.sleep(0.05)
+    browser.run(f"{frame}.contentDocument.querySelector('nav a[href=\"#rows\"]').click()")
+    assert browser.run(f"{frame}.contentWindow.scrollY") > 500
+    assert browser.run(f"{frame}.contentDocument.querySelectorAll('h1').length") == 1

@@ -468,7 +468,9 @@ def _table(html):
 def report():
     """What ``polyfid report`` shows of the tidy table."""
     with working_folder():
-        code, said = run("report tidy.csv --levels low,top --kernel rbf --folds 3 --jobs 1 -o page.html")
+        code, said = run(
+            "report tidy.csv --levels low,top --kernel rbf --folds 3 --jobs 1 -o page.html"
+        )
         page = Path("page.html").read_text()
     html = re.sub(r"<(svg|style|script|small)\b.*?</\1>", "", page, flags=re.DOTALL)
     text, verdict = _texts("body", html)[0], said["evaluation"]["verdict"]

@@ -41,3 +41,13 @@ for (const button of document.querySelectorAll("thead button")) {
 addEventListener("beforeprint", () => {
   for (const details of document.querySelectorAll("details")) details.open = true;
 });
+
+// In the frame of a notebook, a link to a section would lead to the notebook itself.
+if (location.href === "about:srcdoc") {
+  for (const link of document.querySelectorAll("nav a")) {
+    link.addEventListener("click", (event) => {
+      event.preventDefault();
+      document.querySelector(link.hash).scrollIntoView();
+    });
+  }
+}
