@@ -11,6 +11,7 @@ import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import BoundaryNorm, ListedColormap
+from matplotlib.ticker import MaxNLocator
 
 from polyfid.arrays import Array
 from polyfid.estimator.classifier import MultiFidelityClassifier
@@ -173,8 +174,10 @@ class DiscrepancyDisplay(style.Display):
             text = text if len(text) <= _LONGEST_LABEL else "P(levels differ)"
             return text, style.even_steps(0.5, float(np.abs(values - 0.5).max()), most=0.5)
         text = f"{quantity} of delta ({style.label(self.target)})"
-        steps = style.even_steps(0.0, float(np.abs(values).max()))
-        return text, steps if quantity == "mean" else steps[steps >= 0.0]
+        if quantity == "mean":
+            return text, style.even_steps(0.0, float(np.abs(values).max()))
+        ticks = MaxNLocator(8, steps=[1, 2, 2.5, 5, 10])
+        return text, np.asarray(ticks.tick_values(values.min(), values.max()))
 
     def _colours(self, quantity: str) -> ListedColormap:
         orange, blue = style.CLASS_COLOURS[:2]
