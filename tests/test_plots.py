@@ -28,7 +28,7 @@ from polyfid.plots import (
     TrustDisplay,
 )
 from polyfid.plots.slices import MOST_POINTS
-from polyfid.plots.style import CLASS_COLOURS, even_steps, map_of_class
+from polyfid.plots.style import CLASS_COLOURS, REST, even_steps, map_of_class
 
 trust = TrustDisplay.from_estimator
 
@@ -237,6 +237,19 @@ def test_points_have_the_colour_of_their_class_and_the_mark_of_their_level(n_cla
     last = n_classes - 1
     words = [f"P({last}) = 0.5", "boundary may be here", "crowd", "gold", *"012"[:n_classes]]
     assert legend_of(display) == words
+
+
+def test_of_very_many_classes_only_the_one_that_is_shown_has_a_colour():
+    X, *_ = two_levels()
+    y = np.arange(len(X)) % 10
+    fidelity = np.where(np.arange(len(X)) < 60, 0, 1)
+    model = fitted(X, y, fidelity)
+    for display in (feasibility, comparison):
+        shown = display(model, X, y, fidelity, target=3)
+        assert {"3", "others"} <= {*legend_of(shown)}
+        assert {one.get_markerfacecolor() for one in shown.ax_.lines} == {CLASS_COLOURS[1], REST}
+        blue = [one for one in shown.ax_.lines if one.get_markerfacecolor() == CLASS_COLOURS[1]]
+        assert sum(len(one.get_xdata()) for one in blue) == (y == 3).sum()
 
 
 def test_the_band_lies_below_the_points_and_lets_the_map_through():

@@ -377,6 +377,14 @@ def test_where_nothing_is_significant_there_is_a_sentence_and_no_map():
     assert "Probability of “good”" not in text
 
 
+def test_a_flat_map_is_a_sentence_too():
+    table = make_table(30, 40, label=["good"] * 68 + ["bad"] * 2)
+    level = MultiFidelityClassifier(20.0 * RBF(50.0), rho=1.0, optimizer=None, random_state=0)
+    model = TableModel.fit(table, level)
+    text = Tree(render(model=model, table=table)).text
+    assert re.search(r"The probability of “good” hardly changes anywhere: it goes from 0\.9", text)
+
+
 def test_any_table_of_annotators_is_shown_and_intervals_stand_beside_their_values(without_maps):
     people = pd.DataFrame(
         {

@@ -135,10 +135,10 @@ class ComparisonDisplay(style.Display):
             axes = self._take_axes(ax, 3, _PANEL[1], width=_PANEL[0], in_a_row=True)
             text = f"P({style.label(self.target)})"
             entries = self._draw_maps(axes[1:], text)
-            trusted = self.points.at_top
-            entries = [*self.points.draw(axes[0], self.points.x), *entries]
+            trusted, code = self.points.at_top, self.classes.index(self.target)
+            entries = [*self.points.draw(axes[0], self.points.x, code), *entries]
             for one in axes[1:]:
-                trusted.draw(one, trusted.x)
+                trusted.draw(one, trusted.x, code)
             x, y = self.values
             xlabel, ylabel = style.label_all(self.feature_names)
             for one, title in zip(axes, _TITLES, strict=True):

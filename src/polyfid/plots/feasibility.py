@@ -132,6 +132,10 @@ class FeasibilityDisplay(style.Display):
         return display.plot(ax)
 
     @property
+    def _code(self) -> int:
+        return self.classes.index(self.target)
+
+    @property
     def is_clear_somewhere(self) -> bool:
         """Whether the band of the probability leaves one half out anywhere."""
         if self.low is None or self.high is None:
@@ -155,11 +159,11 @@ class FeasibilityDisplay(style.Display):
         if self.low is not None and self.high is not None:
             band = _margin(self.low, self.high), _UNCERTAIN
         steps = style.even_steps(0.5, float(np.abs(self.probability - 0.5).max()), most=0.5)
-        colours = style.map_of_class(self.classes.index(self.target), len(self.classes))
+        colours = style.map_of_class(self._code, len(self.classes))
         values = self.probability
         entries = style.draw_map(ax, self.values, values, steps, colours, text, contour, band)
         if self.points is not None:
-            entries += self.points.draw(ax, self.points.x)
+            entries += self.points.draw(ax, self.points.x, self._code)
         return entries
 
     def _draw_curve(self, text: str) -> list[Artist]:
@@ -180,9 +184,9 @@ class FeasibilityDisplay(style.Display):
             # Above and below the curve, one line per level, the most trusted nearest to it.
             points, gap = self.points, 0.07
             away = gap * (len(points.levels) - points.level)
-            inside = points.code == self.classes.index(self.target)
+            inside = points.code == self._code
             places = np.stack([points.x[:, 0], np.where(inside, 1.0 + away, -away)], axis=1)
-            entries += points.draw(ax, places)
+            entries += points.draw(ax, places, self._code)
             room = gap * (len(points.levels) + 1)
         ax.set(xlim=(x[0], x[-1]), ylim=(-room, 1.0 + room), yticks=np.linspace(0.0, 1.0, 5))
         return entries

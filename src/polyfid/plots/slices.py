@@ -21,8 +21,9 @@ from polyfid.plots.style import (
     INK,
     LEGEND_LETTERS,
     PAPER,
+    REST,
     SHADE,
-    class_colour,
+    class_colours,
     label_all,
 )
 
@@ -178,10 +179,13 @@ class DrawnPoints:
         chosen = self.level == len(self.levels) - 1
         return replace(self, x=self.x[chosen], code=self.code[chosen], level=self.level[chosen])
 
-    def draw(self, ax: Axes, places: Array) -> list[Artist]:
-        """Draw them at places (n, 2), by level and class; return the entries of a legend."""
+    def draw(self, ax: Axes, places: Array, target: int) -> list[Artist]:
+        """Draw them at places (n, 2), by level and class; return the entries of a legend.
+
+        Of very many classes, ``target`` alone has a colour of its own.
+        """
         n_levels, n_classes = len(self.levels), len(self.classes)
-        colours = [class_colour(k, n_classes) for k in range(n_classes)]
+        colours = class_colours(n_classes, target)
         entries: list[Artist] = []
         for t, name in enumerate(label_all(self.levels, LEGEND_LETTERS)):
             members = drawn = np.flatnonzero(self.level == t)
@@ -201,9 +205,10 @@ class DrawnPoints:
                 entries.append(Line2D([], [], **mark, mfc=SHADE, mec=INK, mew=0.5, label=name))
         dot: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 4.5, "mew": 0.0}
         names = label_all(self.classes, LEGEND_LETTERS)
-        if n_classes <= len(CLASS_COLOURS):
-            entries += [
-                Line2D([], [], **dot, mfc=colour, label=name)
-                for colour, name in zip(colours, names, strict=True)
-            ]
+        if n_classes > len(CLASS_COLOURS):
+            names, colours = [names[target], "others"], [colours[target], REST]
+        entries += [
+            Line2D([], [], **dot, mfc=colour, label=name)
+            for colour, name in zip(colours, names, strict=True)
+        ]
         return entries

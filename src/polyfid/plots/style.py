@@ -148,9 +148,11 @@ def _legend_width(handles: Sequence[Artist], ncols: int) -> float:
     return float((sum(columns) + units * _SMALL) / 72.0)
 
 
-def class_colour(k: int, n_classes: int) -> str:
-    """The colour of a class, the same in all figures."""
-    return CLASS_COLOURS[k] if n_classes <= len(CLASS_COLOURS) else REST
+def class_colours(n_classes: int, target: int) -> list[str]:
+    """The colours of all classes, the same in all figures; of very many only one stands out."""
+    if n_classes <= len(CLASS_COLOURS):
+        return list(CLASS_COLOURS[:n_classes])
+    return [CLASS_COLOURS[1] if k == target else REST for k in range(n_classes)]
 
 
 def ramp(end: str) -> list[str]:
@@ -167,7 +169,7 @@ def diverging(low: str, high: str) -> ListedColormap:
 def map_of_class(k: int, n_classes: int) -> ListedColormap:
     """Colours of the probability of class k: its own where it is likely, else that of the rest."""
     other = CLASS_COLOURS[1 - k] if n_classes == 2 else REST
-    return diverging(other, class_colour(k, n_classes) if n_classes <= 8 else CLASS_COLOURS[1])
+    return diverging(other, class_colours(n_classes, k)[k])
 
 
 def even_steps(middle: float, reach: float, most: float = np.inf) -> Array:

@@ -21,6 +21,8 @@ RESOLUTION, MOST_POINTS = 50, 300
 _HEIGHTS = {0: 2.9, 1: 2.4, 2: 3.0}  # inches, by the number of columns of a map
 #: A correlation whose interval reaches beyond this on both sides is hardly known.
 _UNKNOWN = 0.8
+#: A map of probabilities that differ by less shows nothing.
+_FLAT = 0.1
 
 
 def trust(fitted: FittedTable) -> dict[str, Any]:
@@ -129,17 +131,19 @@ def feasibility(fitted: FittedTable) -> tuple[list[Figure], list[str]]:
         display = FeasibilityDisplay.from_estimator(
             model, fitted.x, table.label, table.fidelity, **how
         )
-        if display.is_clear_somewhere:
+        low, high = float(display.probability.min()), float(display.probability.max())
+        values = f"goes from {low:.2f} to {high:.2f}{fitted.over}"
+        if not display.is_clear_somewhere:
+            sentences.append(
+                f"Whether a row is {name} is open everywhere: its probability {values}, and nowhere "
+                "does its 95\u00a0% interval leave one half out."
+            )
+        elif high - low < _FLAT:
+            sentences.append(f"The probability of {name} hardly changes anywhere: it {values}.")
+        else:
             drawing = charts.inline(figure, f"map-{k}", title)
             caption = f"At the most trusted level{fitted.over}."
             figures.append(Figure(title, drawing, caption=caption))
-        else:
-            low, high = display.probability.min(), display.probability.max()
-            sentences.append(
-                f"Whether a row is {name} is open everywhere{fitted.over}: its probability goes "
-                f"from {low:.2f} to {high:.2f}, and nowhere does its 95\u00a0% interval leave one "
-                "half out."
-            )
     return figures, sentences
 
 
