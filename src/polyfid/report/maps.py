@@ -132,14 +132,17 @@ def feasibility(fitted: FittedTable) -> tuple[list[Figure], list[str]]:
             model, fitted.x, table.label, table.fidelity, **how
         )
         low, high = float(display.probability.min()), float(display.probability.max())
-        values = f"goes from {low:.2f} to {high:.2f}{fitted.over}"
         if not display.is_clear_somewhere:
             sentences.append(
-                f"Whether a row is {name} is open everywhere: its probability {values}, and nowhere "
-                "does its 95\u00a0% interval leave one half out."
+                f"Whether a row is {name} is open everywhere{fitted.over}. Its probability goes "
+                f"from {low:.2f} to {high:.2f} there, and nowhere does its 95\u00a0% interval "
+                "leave one half out."
             )
         elif high - low < _FLAT:
-            sentences.append(f"The probability of {name} hardly changes anywhere: it {values}.")
+            sentences.append(
+                f"The probability of {name} hardly changes{fitted.over}. It goes from {low:.2f} to "
+                f"{high:.2f} there."
+            )
         else:
             drawing = charts.inline(figure, f"map-{k}", title)
             caption = f"At the most trusted level{fitted.over}."
