@@ -8,16 +8,13 @@ import matplotlib
 import numpy as np
 
 matplotlib.use("Agg")
-import matplotlib.pyplot as plt
 
-from polyfid import MultiFidelityClassifier, TrustedOnly, stack_levels
-
-SIDE = np.linspace(-2.4, 2.4, 121)
-BLUE, RED, GREY = "#2166ac", "#b2182b", "#333333"
+from polyfid import MultiFidelityClassifier, stack_levels
+from polyfid.plots import ComparisonDisplay
 
 
 def boundary(x: np.ndarray) -> np.ndarray:
-    """The truth: points below this curve are feasible."""
+    """The truth: settings below this curve work."""
     return 1.1 * np.sin(2.1 * x) + 0.3
 
 
@@ -27,7 +24,7 @@ def simulated_boundary(x: np.ndarray) -> np.ndarray:
 
 
 def main() -> None:
-    """Fit both models on the same toy problem and draw their maps."""
+    """Fit both models on the same toy problem and draw their maps beside the labels."""
     rng = np.random.RandomState(3)
     X_cheap, X_trusted = rng.uniform(-2.4, 2.4, (220, 2)), rng.uniform(-2.4, 2.4, (16, 2))
     flips = rng.uniform(size=len(X_cheap)) < 0.08
@@ -36,39 +33,20 @@ def main() -> None:
     X, y, fidelity = stack_levels(
         {"simulation": (X_cheap, simulated ^ flips), "experiment": (X_trusted, trusted)}
     )
-    grid = np.stack(np.meshgrid(SIDE, SIDE), axis=-1).reshape(-1, 2)
-    truth = grid[:, 1] < boundary(grid[:, 0])
-
-    plt.rcParams.update({"font.size": 9, "axes.titlesize": 9.5})
-    figure, axes = plt.subplots(1, 3, figsize=(9.2, 3.35), sharey=True, layout="constrained")
-    axes[0].set_title("220 cheap labels, 16 trusted ones")
-    for value, colour, name in ((True, BLUE, "feasible"), (False, RED, "not")):
-        chosen = X[(fidelity == "simulation") & (y == value)]
-        axes[0].scatter(*chosen.T, s=9, c=colour, alpha=0.45, lw=0, label=f"simulated {name}")
-    for ax, title, model in (
-        (axes[1], "GP on the trusted labels alone", TrustedOnly(MultiFidelityClassifier())),
-        (axes[2], "polyfid, both together", MultiFidelityClassifier()),
-    ):
-        p = model.fit(X, y, fidelity=fidelity).predict_proba(grid)[:, 1]
-        ax.set_title(f"{title}: {np.mean((p > 0.5) == truth):.0%} right")
-        p = p.reshape(len(SIDE), -1)
-        colours = {"cmap": "RdBu", "vmin": 0, "vmax": 1, "shading": "gouraud"}
-        image = ax.pcolormesh(SIDE, SIDE, p, **colours)
-        ax.contour(SIDE, SIDE, p, levels=[0.5], colors="black", linewidths=1.6)
-    for ax in axes:
-        for value, marker, colour, name in (
-            (True, "o", BLUE, "feasible"),
-            (False, "X", RED, "not"),
-        ):
-            look = {"s": 46, "marker": marker, "c": colour, "ec": "white", "lw": 1}
-            ax.scatter(*X_trusted[trusted == value].T, **look, label=f"experiment {name}", zorder=3)
-        ax.plot(SIDE, boundary(SIDE), color=GREY, ls="--", lw=1, label="true boundary")
-        ax.set(xticks=[], yticks=[], aspect="equal", xlim=(-2.4, 2.4), ylim=(-2.4, 2.4))
-    handles, _ = axes[0].get_legend_handles_labels()
-    handles.append(plt.Line2D([], [], color="black", lw=1.6, label="predicted boundary"))
-    figure.legend(handles=handles, loc="outside lower center", ncols=6, frameon=False, fontsize=8)
-    figure.colorbar(image, ax=axes, shrink=0.8, pad=0.01, label="P(feasible)")
-    figure.savefig(Path(__file__).with_name("picture.png"), dpi=130)
+    y = np.where(y, "works", "fails")
+    model = MultiFidelityClassifier(random_state=0).fit(X, y, fidelity=fidelity)
+    display = ComparisonDisplay.from_estimator(model, X, y, fidelity, grid_resolution=120)
+    x0, x1 = np.meshgrid(*display.values)
+    truth = x1 < boundary(x0)
+    titles = ["220 cheap labels, 16 trusted ones"]
+    for name, p in (("GP, trusted labels alone", display.alone), ("polyfid", display.together)):
+        titles.append(f"{name}: {np.mean((p > 0.5) == truth):.0%} right")
+    for ax, title in zip(display.axes_, titles, strict=True):
+        ax.plot(display.values[0], boundary(display.values[0]), color="#1b1b1f", ls="--", lw=1)
+        ax.set(xticks=[], yticks=[], xlabel="", ylabel="", aspect="equal")
+        ax.title.set_text(title)
+    display.axes_[0].set_xlabel("dashed: the truth, which no model is told")
+    display.figure_.savefig(Path(__file__).with_name("picture.png"), dpi=130)
 
 
 if __name__ == "__main__":

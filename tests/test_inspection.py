@@ -17,6 +17,7 @@ from polyfid.inspection import (
     level_contributions,
     level_difference,
     level_links,
+    likely_wrong,
 )
 from polyfid.kernels import RBF
 from polyfid.learning.links import link_levels
@@ -206,7 +207,78 @@ def test_columns_of_one_feature_are_permuted_together():
     X = pd.DataFrame({"a": x[:, 0], "same": x[:, 0], "b": x[:, 1], "noise": x[:, 2]})
     model = LogisticRegression(C=100.0).fit(X, x[:, 0] + 0.3 * x[:, 1] > 0)
     groups = [slice(0, 2), slice(2, 3), slice(3, 4)]
-    together, b, noise = feature_relevance(model, X, groups)
-    alone = feature_relevance(model, X, [slice(0, 1)])[0]
+    relevance = feature_relevance(model, X, groups)
+    together, b, noise = relevance[:, 0]
+    alone = feature_relevance(model, X, [slice(0, 1)])[0, 0]
     assert 1.0 > together > alone > 0.0
     assert together > b > noise >= 0.0
+    low, high = relevance[:, 1:].T
+    assert (low <= relevance[:, 0]).all()
+    assert (relevance[:, 0] <= high).all()
+    assert low[0] > high[2]
+    assert (high - low)[0] > 0.02
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"inference": "laplace"},
+        {"inference": "ep"},
+        {"label_noise": [0.1, 0.0]},
+        {"n_inducing": 25},
+    ],
+    ids=["laplace", "ep", "noise", "sparse"],
+)
+def test_a_label_is_judged_as_if_the_model_had_not_seen_it(n_classes, settings):
+    X, y, fidelity = two_levels(n_classes=n_classes, n=(50, 12))
+    flipped = np.random.RandomState(0).uniform(size=len(y)) < 0.25
+    y = np.where(flipped, (y + 1) % n_classes, y)
+    model = fitted(X, y, fidelity, **settings)
+    wrong = likely_wrong(model, X, y, fidelity)
+    assert sorted(wrong.rows) == list(range(50))  # those of the crowd
+    assert (np.diff(wrong.probability) <= 0).all()
+    with_own = 1 - model.predict_proba(X)[np.arange(len(y)), y]
+    gains = []
+    for i, p in list(zip(wrong.rows, wrong.probability, strict=True))[::7]:
+        rest = np.arange(len(y)) != i
+        without = fitted(X[rest], y[rest], fidelity[rest], **settings)
+        expected = 1 - without.predict_proba(X[[i]])[0, y[i]]
+        assert p == pytest.approx(expected, abs=0.012)
+        gains.append(expected - with_own[i])
+    assert max(gains) > 0.02  # a label speaks for itself
+
+
+def test_likely_wrong_labels_are_the_flipped_ones_and_repeats_count(plane):
+    _, X = plane
+    y = (X[:, 0] > 0).astype(int)
+    fidelity = np.where(np.arange(len(X)) < 60, "crowd", "gold")
+    clear = np.flatnonzero(np.abs(X[:60, 0]) > 1.2)[:4]
+    y[clear] = 1 - y[clear]
+    model = fitted(X, y, fidelity, rho=1.0, levels=["crowd", "gold"])
+    wrong = likely_wrong(model, X, y, fidelity)
+    assert {*wrong.rows[:4]} == {*clear}
+    assert (wrong.expected[:4] == 1 - y[wrong.rows[:4]]).all()
+    assert (wrong.probability[:4] > 0.5).all()
+    weight = np.ones(len(X))
+    weight[clear[0]] = 0.0
+    kept = likely_wrong(model, X, y, fidelity, sample_weight=weight)
+    assert clear[0] not in kept.rows
+
+
+def test_structures_that_know_the_truth_take_nothing_from_repeats():
+    X, y, fidelity = two_levels(n=(40, 14))
+    X[:10] = X[40:50]
+    y[:10] = y[40:50]
+    y[0] = 1 - y[0]
+    model = MultiFidelityClassifier(random_state=0).fit(X, y, fidelity=fidelity)
+    wrong = likely_wrong(model, X, y, fidelity)
+    assert 0 in wrong.rows[:8]
+    assert np.isfinite(wrong.probability).all()
+
+
+def test_likely_wrong_needs_two_levels():
+    X, y, _ = two_levels()
+    model = MultiFidelityClassifier(4.0 * RBF(), optimizer=None).fit(X, y)
+    with pytest.raises(ValueError, match="one level only"):
+        likely_wrong(model, X, y)

@@ -18,12 +18,17 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from two_levels import fitted, two_levels
 
-from polyfid import MultiFidelityClassifier
+from polyfid import MultiFidelityClassifier, TrustedOnly
 from polyfid.inspection import level_difference
 from polyfid.kernels import RBF
-from polyfid.plots import DiscrepancyDisplay, FeasibilityDisplay, TrustDisplay
+from polyfid.plots import (
+    ComparisonDisplay,
+    DiscrepancyDisplay,
+    FeasibilityDisplay,
+    TrustDisplay,
+)
 from polyfid.plots.slices import MOST_POINTS
-from polyfid.plots.style import MAP
+from polyfid.plots.style import CLASS_COLOURS, REST, even_steps, map_of_class
 
 trust = TrustDisplay.from_estimator
 
@@ -34,6 +39,10 @@ def feasibility(*data, **how):
 
 def discrepancy(*data, **how):
     return DiscrepancyDisplay.from_estimator(*data, **({"grid_resolution": 8} | how))
+
+
+def comparison(*data, **how):
+    return ComparisonDisplay.from_estimator(*data, **({"grid_resolution": 8} | how))
 
 
 @pytest.fixture(autouse=True)
@@ -112,7 +121,12 @@ def test_names_from_data_are_shown_as_they_are():
     frame = pd.DataFrame(X, columns=["a$b", "<script>alert(1)</script> of a long name"])
     model = fitted(frame, labels, levels, levels=["_a\nb", "z" * 60])
     display = feasibility(model, frame, labels, levels)
-    for one in (display, discrepancy(model, frame), trust(model)):
+    for one in (
+        display,
+        comparison(model, frame, labels, levels),
+        discrepancy(model, frame),
+        trust(model),
+    ):
         assert not texts_cut(one.figure_)
     assert display.ax_.get_xlabel() == r"a\$b"
     assert display.ax_.get_ylabel() == "<script>aler…a long name"
@@ -144,10 +158,26 @@ def test_plotting_again_gives_another_figure_and_the_same_picture():
     assert dict(matplotlib.rcParams) == settings
 
 
-def test_the_map_is_readable_in_grey():
-    grey = MAP(np.linspace(0, 1, 50))[:, :3] @ [0.299, 0.587, 0.114]
-    assert (np.diff(grey) > 0).all()
-    assert grey[0] > 0.3  # black lines stand out
+@pytest.mark.parametrize(("k", "n_classes"), [(0, 2), (1, 2), (3, 4), (9, 12)])
+def test_maps_are_white_in_the_middle_and_darker_towards_both_ends(k, n_classes):
+    colours = map_of_class(k, n_classes)(np.linspace(0, 1, 128))[:, :3]
+    grey = colours @ [0.299, 0.587, 0.114]
+    assert (np.diff(grey[:64]) > 0).all()
+    assert (np.diff(grey[64:]) < 0).all()
+    assert colours[63:65].min() > 0.95
+    assert grey.min() > 0.3  # dark lines stand out
+
+
+def test_maps_reach_as_far_as_the_data_do_and_to_both_sides_alike():
+    np.testing.assert_allclose(even_steps(0.5, 0.42, most=0.5)[[0, 5, -1]], [0.0, 0.5, 1.0])
+    np.testing.assert_allclose(even_steps(0.5, 0.03, most=0.5)[[0, -1]], [0.47, 0.53])
+    np.testing.assert_allclose(even_steps(0.0, 7.2)[[0, -1]], [-8.0, 8.0])
+    assert even_steps(0.0, 0.0)[-1] == 1.0
+    model, X, *_ = example()
+    near = feasibility(model, X * 0.02 + [0.2, 1.0])
+    area = near.ax_.collections[0]
+    assert 0.0 < area.get_clim()[0] < near.probability.min()
+    assert sum(area.get_clim()) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(("n_features", "n_classes"), [(1, 2), (1, 3), (2, 2), (2, 3)])
@@ -191,18 +221,90 @@ def test_other_features_are_fixed_or_averaged(others):
     assert display.probability[4, 2] == pytest.approx(expected)
 
 
-def test_feasibility_marks_points_by_level_and_class():
-    y, fidelity = example()[2:]
-    display = feasibility(*example())
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_points_have_the_colour_of_their_class_and_the_mark_of_their_level(n_classes):
+    y, fidelity = example(n_classes=n_classes)[2:]
+    display = feasibility(*example(n_classes=n_classes))
     marks = {
         (line.get_marker(), line.get_markerfacecolor()): len(line.get_xdata())
         for line in display.ax_.lines
     }
-    assert marks["D", "#ffffff"] == ((np.asarray(fidelity) == "gold") & (y == 0)).sum()
-    assert sum(marks.values()) == len(y)
-    assert len({marker for marker, _ in marks}) == 2
-    words = ["P(1) = 0.5", "uncertain boundary", "crowd", "gold", "filled: 1", "open: 0"]
+    for k in range(n_classes):
+        for level, marker in (("crowd", "o"), ("gold", "D")):
+            expected = ((np.asarray(fidelity) == level) & (y == k)).sum()
+            assert marks.pop((marker, CLASS_COLOURS[k])) == expected > 0
+    assert not marks
+    last = n_classes - 1
+    words = [f"P({last}) = 0.5", "boundary may be here", "crowd", "gold", *"012"[:n_classes]]
     assert legend_of(display) == words
+
+
+def test_of_very_many_classes_only_the_one_that_is_shown_has_a_colour():
+    X, *_ = two_levels()
+    y = np.arange(len(X)) % 10
+    fidelity = np.where(np.arange(len(X)) < 60, 0, 1)
+    model = fitted(X, y, fidelity)
+    for display in (feasibility, comparison):
+        shown = display(model, X, y, fidelity, target=3)
+        assert {"3", "others"} <= {*legend_of(shown)}
+        assert {one.get_markerfacecolor() for one in shown.ax_.lines} == {CLASS_COLOURS[1], REST}
+        blue = [one for one in shown.ax_.lines if one.get_markerfacecolor() == CLASS_COLOURS[1]]
+        assert sum(len(one.get_xdata()) for one in blue) == (y == 3).sum()
+
+
+def test_the_band_lies_below_the_points_and_lets_the_map_through():
+    display = feasibility(*example())
+    (band,) = [c for c in display.ax_.collections if c.get_alpha() is not None]
+    assert band.get_alpha() < 0.3
+    assert band.get_zorder() < min(line.get_zorder() for line in display.ax_.lines)
+    assert not any(c.get_hatch() for c in display.ax_.collections)
+
+
+def test_figures_are_white_whatever_the_style_of_the_user():
+    with plt.style.context("dark_background"):
+        display = feasibility(*example())
+        discrepancy(*example()[:2])
+        picture = plt.imread(io.BytesIO(draw(display)))
+    np.testing.assert_allclose(picture[0, 0, :3], 1.0)
+
+
+def test_something_is_clear_only_where_the_band_leaves_it_out():
+    model, X, y, fidelity = example()
+    assert feasibility(model, X).is_clear_somewhere
+    display = discrepancy(model, X)
+    assert display.differs_somewhere
+    assert display.corrects_somewhere
+    vague = fitted(X, y, fidelity, kernel=[0.001 * RBF(1.0)] * 2, rho=0.0)
+    assert not feasibility(vague, X).is_clear_somewhere
+    assert not discrepancy(vague, X).corrects_somewhere
+    same = fitted(X, y, fidelity, kernel=[9.0 * RBF(1.0), 1e-6 * RBF(1.0)], rho=1.0)
+    assert not discrepancy(same, X).differs_somewhere
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_comparison_has_both_models_at_the_grid_and_trusted_rows_on_their_maps(n_classes):
+    model, X, y, fidelity = example(n_classes=n_classes)
+    display = comparison(model, X, y, fidelity, target=1)
+    assert not texts_cut(display.figure_)
+    point = [[display.values[0][5], display.values[1][4]]]
+    assert display.together[4, 5] == pytest.approx(model.predict_proba(point)[0, 1])
+    same = MultiFidelityClassifier(9.0 * RBF(1.0), optimizer=None)
+    alone = TrustedOnly(same).fit(X, y, fidelity=fidelity)
+    given = comparison(model, X, y, fidelity, target=1, alone=alone)
+    assert given.alone[4, 5] == pytest.approx(alone.predict_proba(point)[0, 1])
+    n_gold = (np.asarray(fidelity) == "gold").sum()
+    drawn = [sum(len(line.get_xdata()) for line in ax.lines) for ax in display.axes_]
+    assert drawn == [len(X), n_gold, n_gold]
+    assert draw(display.plot())
+
+
+def test_the_model_of_trusted_rows_has_the_parameters_of_the_model():
+    X, y, fidelity = example()[1:]
+    model = MultiFidelityClassifier(4.0 * RBF(0.7), optimizer=None).fit(X, y, fidelity=fidelity)
+    alone = TrustedOnly(MultiFidelityClassifier(4.0 * RBF(0.7), optimizer=None))
+    alone.fit(X, y, fidelity=fidelity)
+    first, second = (comparison(model, X, y, fidelity, alone=a) for a in (None, alone))
+    np.testing.assert_allclose(first.alone, second.alone)
 
 
 def test_of_many_points_a_sample_is_drawn_and_the_legend_says_so():
@@ -252,6 +354,7 @@ def test_the_fidelity_column_is_no_feature():
     display = feasibility(model, both, y)
     assert display.feature_names == ("feature 0", "feature 1")
     assert display.points.level.tolist() == code.astype(int).tolist()
+    assert comparison(model, both, y).points.level.tolist() == code.astype(int).tolist()
 
 
 def test_levels_differ_where_the_crowd_is_wrong():
@@ -280,6 +383,10 @@ def test_principal_components_show_the_rows_themselves():
 BOTH = (feasibility, discrepancy)
 
 
+def of_rows(model, X, **how):
+    return comparison(model, X, **(dict(zip(("y", "fidelity"), example()[2:], strict=True)) | how))
+
+
 @pytest.mark.parametrize(
     ("displays", "arguments", "message"),
     [
@@ -299,6 +406,8 @@ BOTH = (feasibility, discrepancy)
         ([feasibility], {"y": [1, 0, 1]}, "y has 3 entries"),
         ([feasibility], {"X": np.empty((0, 2))}, "X has no rows"),
         ([trust], {"ax": 3}, "list of 3"),
+        ([of_rows], {"features": 0}, "features must be two features, got 0"),
+        ([of_rows], {"y": [1, 0, 1]}, "y has 3 entries"),
     ],
 )
 def test_arguments_that_make_no_sense(displays, arguments, message):

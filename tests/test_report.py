@@ -1,6 +1,10 @@
 """The HTML report: what it shows, that data stay data, and that a browser is happy with it."""
 
+import base64
+import io
 import re
+import time
+from dataclasses import replace
 from html.parser import HTMLParser
 from importlib import resources
 
@@ -12,9 +16,11 @@ from headless import CHROMIUM, Browser
 
 from polyfid import MultiFidelityClassifier, evaluate
 from polyfid.evaluation import Estimate
+from polyfid.inspection import likely_wrong
 from polyfid.kernels import RBF
 from polyfid.plots import TrustDisplay
-from polyfid.report import charts, render, write_report
+from polyfid.plots.style import CLASS_COLOURS
+from polyfid.report import Page, charts, maps, render, write_report
 from polyfid.report.page import clean, typeset
 from polyfid.tables import Roles, TableModel, read_labelled
 
@@ -55,15 +61,15 @@ def parts_of(table, **how):
 @pytest.fixture(scope="module", autouse=True)
 def coarse_maps():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("polyfid.report.sections.RESOLUTION", 12)
+        patch.setattr("polyfid.report.maps.RESOLUTION", 12)
         yield
 
 
 @pytest.fixture
 def without_maps(monkeypatch):
     """Leave out what takes most of the time, where a test is of something else."""
-    monkeypatch.setattr("polyfid.report.sections.trust", lambda _: None)
-    monkeypatch.setattr("polyfid.report.sections.feasibility", lambda _: [])
+    monkeypatch.setattr("polyfid.report.maps.trust", lambda _: None)
+    monkeypatch.setattr("polyfid.report.maps.feasibility", lambda _: ([], []))
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +139,8 @@ def test_the_file_is_small_and_nothing_is_fetched_or_run(page, tree):
     assert len(page.encode()) < 600_000
     assert not any("src" in attrs or tag in ("link", "img") for tag, attrs in tree.tags)
     for _, attrs in tree.tags:
-        assert all(attrs.get(name, "#").startswith("#") for name in ("href", "xlink:href"))
+        inside = ("#", "data:text/csv;") if "download" in attrs else "#"
+        assert all(attrs.get(name, "#").startswith(inside) for name in ("href", "xlink:href"))
     assert not re.search(r"url\((?!#)|@import", page)
     (policy,) = (a["content"] for a in tree.all("meta") if a.get("http-equiv"))
     assert re.search(r"default-src 'none'.*script-src 'sha256-[\w+/=]{44}'", policy)
@@ -141,12 +148,12 @@ def test_the_file_is_small_and_nothing_is_fetched_or_run(page, tree):
 
 def test_figures_have_the_colours_of_the_page(page):
     drawn = "".join(re.findall(r"<svg.*?</svg>", page, re.DOTALL))
-    fixed = {*charts.CLASS_COLOURS, "#fefefe", "#111111"}
+    fixed = {*CLASS_COLOURS, "#fefefe", "#111111"}
     assert set(re.findall(r"(?:fill|stroke)(?:: |=\")(#\w+)", drawn)) <= fixed
     style = resources.files("polyfid.report").joinpath("page.css").read_text()
     light, dark = re.findall(r":root \{(.*?)\}", style, re.DOTALL)[:2]
     used = set(re.findall(r"var\((--[\w-]+)\)", drawn)) - {"--tone"}
-    assert {"--ink", "--muted", "--field", "--accent", "--map-low", "--map-high"} <= used
+    assert {"--ink", "--muted", "--field", "--accent", "--middle"} <= used
     assert all(f"{name}:" in light and f"{name}:" in dark for name in used)
 
 
@@ -272,11 +279,171 @@ def test_charts_can_draw_missing_and_degenerate_values():
         charts.estimates_chart({"a": nothing, "b": one}, "x", "x"),
         charts.estimates_chart({"a": nothing}, "x", "x"),
         charts.difference_chart(Estimate(0.0, 0.0, 0.0), "x", ("better", "worse")),
-        charts.bars_chart({"a": 0.0}, "x"),
+        charts.bars_chart({"a": Estimate(0.0, 0.0, 0.0)}, "x"),
         charts.shares_chart(["a", "b"], ["c", "d"], np.array([[0, 3], [0, 0]]), "x"),
     ]
     assert not any(re.search(r"\b(nan|inf)\b", drawing) for drawing in drawings)
     assert "<title>b: 1.0000 (1.0000 to 1.0000)</title>" in drawings[0]
+
+
+def downloads(page):
+    """The tables inside a page, by the names of their files."""
+    links = [attrs for attrs in Tree(page).all("a") if "download" in attrs]
+    data = {a["download"]: base64.b64decode(a["href"].partition(",")[2]) for a in links}
+    return {name: pd.read_csv(io.BytesIO(text), dtype=str) for name, text in data.items()}
+
+
+def test_whole_lists_of_rows_are_inside_the_page_without_formulas(without_maps):
+    more = {"id": [f"=HYPERLINK({i})" for i in range(110)]}
+    more["kind"] = ["+cmd|x", "b"] * 55
+    table = make_table(**more)
+    parts = parts_of(table)
+    page = render(**parts)
+    files = downloads(page)
+    assert [*files] == [
+        "likely-wrong-labels.csv",
+        "surprising-trusted-rows.csv",
+        "uncertain-rows.csv",
+    ]
+    wrong = files["likely-wrong-labels.csv"]
+    found = likely_wrong(parts["model"].classifier, *parts["model"].training())
+    assert wrong["Row"].tolist() == [f"'=HYPERLINK({i})" for i in found.rows]
+    np.testing.assert_allclose(wrong["Probably wrong"].astype(float), found.probability)
+    assert (
+        len(wrong)
+        == 70
+        > page.count(
+            "<tr>", page.index('id="wrong"'), page.index("</table>", page.index('id="wrong"'))
+        )
+    )
+    assert {*wrong["kind"]} == {"'+cmd|x", "b"}
+    assert {"size", "age"} < {*wrong.columns}
+    assert wrong["Expected"].tolist() == found.expected.tolist()
+    probability = files["uncertain-rows.csv"]["Probability"].astype(float)
+    assert (np.diff(probability) >= 0).all()  # of two classes the least sure first
+    n_wrong = len(files["surprising-trusted-rows.csv"])
+    assert re.search(rf"Of 40 trusted rows, {n_wrong} (has|have) a label", Tree(page).text)
+
+
+def test_the_deciding_score_comes_first_and_answers_are_counted(parts, page):
+    heads = re.findall(r"<button[^>]*>([^<]*)<", page[page.index('id="scores"') :])
+    assert heads[:2] == ["Method", "Log-loss"]
+    assert "Accuracy" in heads[:7]
+    accuracy = parts["evaluation"].accuracy["polyfid"]
+    assert f"{accuracy.value:.3f}" in page[page.index('id="scores"') :][:5000]
+    confusion = page[page.index('id="confusion"') :]
+    numbers = re.findall(r'data-key="(\d+)\.0"', confusion[: confusion.index("</table>")])
+    assert [*map(int, numbers)] == parts["evaluation"].confusion.ravel().tolist()
+    assert 'id="agreement"' not in page  # no point has labels of both levels
+
+
+def test_levels_that_labelled_the_same_points_are_compared(without_maps):
+    frame = make_table(60, 0, levels=("crowd", "gold"), classes=("bad", "good")).to_frame()
+    both = [frame.assign(fidelity="crowd"), frame.assign(fidelity="gold")]
+    table = read_labelled(both, Roles(levels=("crowd", "gold")))
+    page = render(**parts_of(table))
+    text = page[page.index('id="agreement"') :]
+    assert "100 %" in text[: text.index("</table>")]
+
+
+@pytest.mark.parametrize(
+    ("effect", "tone"),
+    [
+        ("help", "help"),
+        ("hurt", "hurt"),
+        ("no clear difference", "none"),
+        ("too few trusted rows to tell", "few"),
+    ],
+)
+def test_the_verdict_has_the_tone_of_its_effect(effect, tone, parts, without_maps, monkeypatch):
+    judged = replace(parts["evaluation"].judgement, effect=effect, caveats=("Mind the <gap>.",))
+    monkeypatch.setitem(parts["evaluation"].__dict__, "judgement", judged)
+    page = render(**parts)
+    assert f'<section class="verdict {tone}"' in page
+    assert "<li>Mind the &lt;gap&gt;.</li>" in page
+    style = resources.files("polyfid.report").joinpath("page.css").read_text()
+    assert (f".verdict.{tone} {{" in style) == (tone != "none")
+
+
+def test_a_link_of_which_nothing_is_known_is_a_caveat(parts, monkeypatch):
+    assert "hardly known" not in render(**parts)
+    known = maps.TrustDisplay.from_estimator
+
+    def vague(model, **how):
+        display = known(model, **how)
+        links = [
+            [replace(link, correlation_interval=(-0.97, 0.99)) for link in one]
+            for one in display.links
+        ]
+        return replace(display, links=links)
+
+    monkeypatch.setattr("polyfid.report.maps.TrustDisplay.from_estimator", vague)
+    text = Tree(render(**parts)).text
+    assert "hardly known: their correlation may be anything from −0.97 to +0.99" in text
+
+
+def test_where_nothing_is_significant_there_is_a_sentence_and_no_map():
+    rng = np.random.RandomState(0)
+    table = make_table(40, 30, label=rng.choice(["bad", "good"], 70))
+    classifier = MultiFidelityClassifier(
+        [0.01 * RBF(), 0.01 * RBF()], rho=1.0, optimizer=None, random_state=0
+    )
+    page = render(model=TableModel.fit(table, classifier), table=table)
+    text = Tree(page).text
+    assert "No place was found where “crowd” and “gold” differ" in text
+    assert "What “gold” adds to “crowd” may be nothing" in text
+    assert "Whether a row is “good” is open everywhere" in text
+    assert "Where “crowd” and “gold” differ" not in text
+    assert "Probability of “good”" not in text
+
+
+def test_a_flat_map_is_a_sentence_too():
+    table = make_table(30, 40, label=["good"] * 68 + ["bad"] * 2)
+    level = MultiFidelityClassifier(20.0 * RBF(50.0), rho=1.0, optimizer=None, random_state=0)
+    model = TableModel.fit(table, level)
+    text = Tree(render(model=model, table=table)).text
+    assert re.search(r"The probability of “good” hardly changes, over .*\. It goes from 0\.9", text)
+
+
+def test_any_table_of_annotators_is_shown_and_intervals_stand_beside_their_values(without_maps):
+    people = pd.DataFrame(
+        {
+            "annotator": ["ann", "<bob>"],
+            "answers": [1200, 7],
+            "agreement": [0.8, np.nan],
+            "agreement_low": [0.7, np.nan],
+            "agreement_high": [0.9, np.nan],
+            "errs_on": ["=kind", None],
+        }
+    )
+    table = make_table()
+    page = render(model=fit(table), table=table, annotators=people)
+    text = page[page.index('id="annotators"') :]
+    text = text[: text.index("</table>")]
+    heads = re.findall(r"<button[^>]*>([^<]*)<", text)
+    assert heads == ["annotator", "answers", "agreement", "errs on"]
+    assert re.search(r"0\.80</bdi> <i>0\.70–0\.90</i>", text)
+    assert "&lt;bob&gt;" in text
+    assert "nan" not in text
+    assert "1,200" in text
+    assert 'id="annotators"' not in render(model=fit(table), table=table)
+    assert downloads(page)["annotators.csv"].shape == (2, 6)
+
+
+def test_a_notebook_shows_the_page_in_a_frame(without_maps, tmp_path):
+    model = fit(make_table())
+    page = model.report(folds=2, title="Is it so?")
+    assert "<h1>Is it so?</h1>" in page.html
+    assert 'id="comparison"' in page.html
+    (frame,) = Tree(page._repr_html_()).all("iframe")
+    assert frame["srcdoc"] == page.html
+    assert page.save(tmp_path / "page.html").read_text(encoding="utf-8") == page.html
+    assert len(repr(page)) < 100
+    assert "was not measured" in model.report(folds=0).html
+    again = model.report(evaluation=parts_of(make_table())["evaluation"])
+    assert 'id="comparison"' in again.html
+    with pytest.raises(ValueError, match="the model has no rows"):
+        replace(model, table=None).report()
 
 
 @pytest.fixture
@@ -359,3 +526,38 @@ def test_wide_tables_of_like_names_on_paper(browse):
     assert browser.run(paper) == "rgb(255, 255, 255)"
     printed = browser.send("Page.printToPDF", printBackground=True, preferCSSPageSize=True)
     assert len(printed["data"]) > 14_000
+
+
+def test_technical_details_are_folded_away_except_on_paper(page, browse):
+    browser = browse(page, 1200)
+    height = "document.querySelector('#model .lines').offsetHeight"
+    assert browser.run("document.querySelector('details').open") is False
+    browser.send("Page.printToPDF")
+    assert browser.run("document.querySelector('details').open") is True
+    assert browser.run(height) > 50
+
+
+def test_a_list_is_downloaded_although_the_page_may_fetch_nothing(page, browse, tmp_path):
+    browser = browse(page, 1200)
+    folder = tmp_path / "downloads"
+    folder.mkdir()
+    browser.send("Page.setDownloadBehavior", behavior="allow", downloadPath=str(folder))
+    browser.run("document.querySelector('a[download=\"likely-wrong-labels.csv\"]').click()")
+    for _ in range(100):
+        if (folder / "likely-wrong-labels.csv").exists():
+            break
+        time.sleep(0.05)
+    saved = pd.read_csv(folder / "likely-wrong-labels.csv", dtype=str)
+    pd.testing.assert_frame_equal(saved, downloads(page)["likely-wrong-labels.csv"])
+
+
+def test_links_to_sections_stay_in_the_frame_of_a_notebook(page, browse):
+    browser = browse(f"<!doctype html><meta charset='utf-8'>{Page(page)._repr_html_()}", 1200)
+    frame = "document.querySelector('iframe')"
+    for _ in range(100):
+        if browser.run(f"{frame}.contentDocument?.querySelector('footer') !== null"):
+            break
+        time.sleep(0.05)
+    browser.run(f"{frame}.contentDocument.querySelector('nav a[href=\"#rows\"]').click()")
+    assert browser.run(f"{frame}.contentWindow.scrollY") > 500
+    assert browser.run(f"{frame}.contentDocument.querySelectorAll('h1').length") == 1

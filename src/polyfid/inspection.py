@@ -1,4 +1,4 @@
-"""What a fitted model has learnt: how levels are linked, what they contribute, where they differ.
+"""What a fitted model has learnt: how levels are linked, where they differ, which labels are wrong.
 
 These functions compute and do not draw; `polyfid.plots` and `polyfid.report` show what they return.
 """
@@ -9,18 +9,30 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri, owens_t
 from scipy.stats import qmc
 from sklearn.utils.validation import check_is_fitted
 
-from polyfid.arrays import Array
+from polyfid.arrays import Array, Indices
 from polyfid.estimator.classifier import MultiFidelityClassifier
+from polyfid.estimator.fitted import class_probabilities
+from polyfid.estimator.inputs import (
+    as_table,
+    point_ids,
+    read_features,
+    read_labels,
+    read_levels,
+    read_weights,
+    split_fidelity,
+)
 from polyfid.estimator.levels import encode_levels
 from polyfid.inference.posterior import prior_pair
+from polyfid.learning.left_out import predict_without
 from polyfid.learning.links import Link as Link
 from polyfid.learning.links import typical_rows
 from polyfid.learning.mixture import Member, Mixture
-from polyfid.rows import Points
+from polyfid.rows import Points, Rows
 
 #: Elements of the largest temporary array.
 _BATCH_ELEMENTS = 1 << 20
@@ -28,6 +40,8 @@ _BATCH_ELEMENTS = 1 << 20
 _CLASS_DRAWS = 1024
 #: Relevance: rows that are predicted, permutations per column, and the most predictions in all.
 _RELEVANCE_ROWS, _PERMUTATIONS, _PREDICTIONS = (20, 200), 4, 100_000
+#: Bootstrap samples of its interval.
+_RELEVANCE_SAMPLES = 500
 
 
 def check_levels(model: MultiFidelityClassifier) -> None:
@@ -62,6 +76,12 @@ def find_class(model: Any, target: Any) -> int:
     if target not in classes:
         raise ValueError(f"target must be one of the classes {classes}, got {target!r}")
     return classes.index(target)
+
+
+def class_codes(model: Any, y: Any) -> Indices:
+    """Indices of the classes of labels; -1 where a label is none of the classes."""
+    places = {label: k for k, label in enumerate(np.asarray(model.classes_).tolist())}
+    return np.array([places.get(label, -1) for label in np.asarray(y).tolist()], dtype=np.intp)
 
 
 def level_links(model: MultiFidelityClassifier) -> list[list[Link]]:
@@ -205,8 +225,101 @@ def _classes_differ(joints: list[list[_Joint]]) -> Array:
     return np.asarray((lower.argmax(axis=0) != upper.argmax(axis=0)).mean(axis=1))
 
 
+class LikelyWrong(NamedTuple):
+    """Labels below the top level, those that are most likely wrong first, (n,) each.
+
+    ``rows`` are their places in X; ``probability`` is that of the trusted label being another one,
+    and ``expected`` the most probable trusted label.
+    """
+
+    rows: Indices
+    probability: Array
+    expected: NDArray[Any]
+
+
+def likely_wrong(
+    model: MultiFidelityClassifier,
+    X: Any,
+    y: ArrayLike,
+    fidelity: Any = None,
+    sample_weight: Any = None,
+) -> LikelyWrong:
+    """Cheap labels, ranked by the probability that the most trusted level would say otherwise.
+
+    Each probability leaves out what the label itself told the model about its point; all other
+    labels count, and so do those of others at the same point.
+
+    Parameters
+    ----------
+    model : fitted MultiFidelityClassifier
+        With two levels or more.
+    X, y, fidelity, sample_weight
+        The rows that it was fitted to.
+
+    Notes
+    -----
+    Labels of whom a model with ``label_noise="annotator"`` learns rates, and the trees of a model
+    of many rows, are not left out: there a wrong label makes itself look a little better.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyfid import MultiFidelityClassifier
+    >>> from polyfid.inspection import likely_wrong
+    >>> from polyfid.kernels import RBF
+    >>> X = np.linspace(-1, 1, 30)[:, None]
+    >>> y, fidelity = X[:, 0] > 0, np.arange(30) % 3 == 0
+    >>> y[4] = True
+    >>> model = MultiFidelityClassifier(1.0 * RBF()).fit(X, y, fidelity=fidelity)
+    >>> wrong = likely_wrong(model, X, y, fidelity)
+    >>> wrong.rows[0], wrong.probability[0] > 0.5, wrong.expected[0]
+    (np.int64(4), np.True_, np.False_)
+    """
+    check_levels(model)
+    X, fidelity, _ = split_fidelity(as_table(X), fidelity, model.fidelity_feature)
+    x = read_features(model, X, reset=False)
+    labels, weight = read_labels(y, len(x)), read_weights(sample_weight, len(x))
+    _, level = read_levels(model.levels_, fidelity, len(x))
+    top, code = len(model.levels_) - 1, class_codes(model, labels)
+    rows = np.flatnonzero((level < top) & (code >= 0) & (weight > 0.0))
+    if model.label_noise == "annotator":
+        weight = np.zeros(len(x))
+    points = point_ids(x)
+    repeats = np.isin(points, points[level == top])[rows]
+    cheap = Rows.of(x[rows], level[rows], code[rows], weight[rows])
+    by_level = np.argsort(level[rows], kind="stable")
+    proba = np.empty((len(rows), len(model.classes_)))
+    proba[by_level] = _without_own_labels(model, cheap, repeats[by_level])
+    wrong = 1.0 - proba[np.arange(len(rows)), code[rows]]
+    order = np.argsort(-wrong, kind="stable")
+    expected = np.asarray(model.classes_)[proba.argmax(axis=1)]
+    return LikelyWrong(rows[order], wrong[order], expected[order])
+
+
+def _without_own_labels(
+    model: MultiFidelityClassifier, rows: Rows, repeats: NDArray[np.bool_]
+) -> Array:
+    """Class probabilities at the top level of fitted rows, (n, n_classes), each without its own."""
+    mixtures, top = model._mixtures, len(model.levels_) - 1
+    positive = [1] if len(mixtures) == 1 else range(len(mixtures))
+    size = max(1, _BATCH_ELEMENTS // max(mixture.size for mixture in mixtures))
+    batches = [np.empty((0, len(model.classes_)))]
+    for start in range(0, len(rows), size):
+        at = np.arange(start, min(start + size, len(rows)))
+        part = rows.take(at)
+        answers = [
+            predict_without(mixture, part, np.where(part.y == k, 1.0, -1.0), repeats[at], top)
+            for mixture, k in zip(mixtures, positive, strict=True)
+        ]
+        batches.append(class_probabilities(answers))
+    return np.concatenate(batches)
+
+
 def feature_relevance(model: Any, X: Any, groups: Sequence[slice], seed: int = 0) -> Array:
     """How far predictions move, on average, when the values of a feature are permuted.
+
+    Each row of the result, (n_groups, 3), is the measure with the ends of its 95 % interval: a
+    bootstrap over rows and permutations.
 
     The measure is the mean total variation distance between the class probabilities (of the most
     trusted level) before and after, from 0 to 1: for two classes the mean change of a
@@ -217,11 +330,17 @@ def feature_relevance(model: Any, X: Any, groups: Sequence[slice], seed: int = 0
     n_rows = int(np.clip(_PREDICTIONS // len(groups), *_RELEVANCE_ROWS))
     x = X.iloc[np.sort(rng.permutation(len(X))[:n_rows])]
     repeats = _PERMUTATIONS if len(groups) * _PERMUTATIONS * n_rows <= _PREDICTIONS else 1
-    before, moves = model.predict_proba(x), np.zeros(len(groups))
-    for g, columns in enumerate(groups):
-        for _ in range(repeats):
+    before, results = model.predict_proba(x), []
+    for columns in groups:
+        moved = np.empty((repeats, len(x)))
+        for r in range(repeats):
             permuted = x.copy()
             permuted.iloc[:, columns] = x.iloc[rng.permutation(len(x)), columns].to_numpy()
-            after = model.predict_proba(permuted)
-            moves[g] += 0.5 * np.abs(after - before).sum(axis=1).mean() / repeats
-    return moves
+            moved[r] = 0.5 * np.abs(model.predict_proba(permuted) - before).sum(axis=1)
+        share = np.full(len(x), 1.0 / len(x))
+        drawn = rng.multinomial(len(x), share, _RELEVANCE_SAMPLES) / len(x)
+        each = rng.multinomial(repeats, np.full(repeats, 1.0 / repeats), len(drawn)) / repeats
+        samples = np.einsum("bn,rn,br->b", drawn, moved, each, optimize=True)
+        low, high = np.percentile(samples, [2.5, 97.5])
+        results.append((moved.mean(), low, high))
+    return np.array(results)

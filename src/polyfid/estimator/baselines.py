@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -172,6 +172,17 @@ class _Baseline(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             X, _ = self._fidelity_column.split_if_there(X, self.n_features_in_)
         validate_data(self, X, reset=False, skip_check_array=True)
         return self._features(X)
+
+
+def for_one_level(model: Any) -> Any:
+    """A copy of a `MultiFidelityClassifier`, unfitted, without what has a meaning per level only.
+
+    Of a list of kernels it gets the first.
+    """
+    plain = clone(model).set_params(levels=None, rho=1.0, label_noise=None)
+    if isinstance(plain.kernel, Sequence | np.ndarray) and not isinstance(plain.kernel, str):
+        plain.set_params(kernel=plain.kernel[0])
+    return plain
 
 
 class TrustedOnly(_Baseline):

@@ -239,7 +239,7 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
             label before it is flipped; flips that the learnt structure found are in it.
         """
         answers, back = self._ask(Mixture.predict, X, fidelity)
-        return _probabilities(answers)[back]
+        return class_probabilities(answers)[back]
 
     def predict_log_proba(self, X: Any, fidelity: Any = None) -> Array:
         """Logarithms of `predict_proba`, accurate where a probability is tiny."""
@@ -266,7 +266,7 @@ class LatentClassifier(ClassifierMixin, BaseEstimator):
         mean, variance = (
             _stacked([getattr(a, of) for a in answers]) for of in ("mean", "variance")
         )
-        return _probabilities(answers)[back], mean[back], variance[back]
+        return class_probabilities(answers)[back], mean[back], variance[back]
 
     def latent_mean_and_variance(self, X: Any, fidelity: Any = None) -> tuple[Array, Array]:
         """Posterior mean and variance of the latent function, (n,) each.
@@ -429,7 +429,7 @@ def _n_iter(mixture: Mixture) -> int:
     return max(1 if o is None else o.best.n_evaluations for o in optima)
 
 
-def _probabilities(answers: Sequence[Prediction]) -> Array:
+def class_probabilities(answers: Sequence[Prediction]) -> Array:
     """Probabilities of all classes from those of each class against the rest."""
     if len(answers) == 1:
         return np.stack([answers[0].down, answers[0].up], axis=1)

@@ -16,7 +16,7 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing, check_random_state, check_scalar
 
 from polyfid.arrays import Array, Indices
-from polyfid.estimator.baselines import Pooled, Stacked, TrustedOnly
+from polyfid.estimator.baselines import Pooled, Stacked, TrustedOnly, for_one_level
 from polyfid.estimator.classifier import MultiFidelityClassifier
 from polyfid.estimator.inputs import FitInfo, as_table, point_ids, read_rows
 from polyfid.estimator.levels import FidelityArray
@@ -222,10 +222,7 @@ def _methods(model: MultiFidelityClassifier, seed: int, n_jobs: int | None) -> d
         ours.set_params(random_state=seed)
     if n_jobs is not None:
         ours.set_params(n_jobs=None)  # the processes are used for tasks
-    # Baselines have one level, where settings per level have no meaning.
-    plain = clone(ours).set_params(rho=1.0, label_noise=None)
-    if isinstance(plain.kernel, Sequence | np.ndarray) and not isinstance(plain.kernel, str):
-        plain.set_params(kernel=plain.kernel[0])
+    plain = for_one_level(ours)
     return {OURS: ours, **{name: baseline(plain) for name, baseline in _BASELINES.items()}}
 
 

@@ -14,14 +14,15 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from polyfid.arrays import Array, Indices
 from polyfid.inference.posterior import Posterior, SparsePosterior
-from polyfid.learning.mixture import NEGLIGIBLE, Calibration, Mixture
+from polyfid.learning.mixture import NEGLIGIBLE, Calibration, Mixture, Prediction
 from polyfid.model.calibration import calibration_error
 from polyfid.model.likelihoods import Likelihood
-from polyfid.rows import Points
+from polyfid.rows import Points, Rows
 from polyfid.rows.source import LabelledPoints, View
 
 #: With more rows at the top level than this, calibration is checked on them; rows of a level that
@@ -45,6 +46,40 @@ def expected_labels(
         w, nu = -expected.second, expected.first - expected.second * mean
     left = np.maximum(1.0 - w * variance, np.finfo(float).eps)
     return likelihood.tilted((mean - variance * nu) / left, variance / left + rest).log_z
+
+
+def predict_without(
+    mixture: Mixture, rows: Rows, y: Array, repeats: NDArray[np.bool_], upper: int
+) -> Prediction:
+    """The labels of a level at rows that were fitted, each without what its own label told.
+
+    The levels of the rows are ``upper`` or below it, and ``y`` are their labels, -1 or 1; a row of
+    weight zero is predicted with all labels. ``repeats`` are rows at points that have a trusted
+    label. Trees, and what a label told of hyper-parameters, stay.
+    """
+    moments, level = [], rows.level
+    # Where the truth is known, some structures take nothing else from a label.
+    own = {"y": y, "weight": rows.weight, "group": level, "truth": repeats.astype(float)}
+    for member in mixture.members:
+        fit, at = member.fit, mixture.points(member, rows.x)
+        of_rows = {name: own[name] for name in fit.likelihood._row_fields}
+        likelihood: Likelihood = replace(fit.likelihood, **of_rows)  # type: ignore[type-var]
+        mean, variance = np.empty(len(at)), np.empty(len(at))
+        for t in np.unique(level):
+            here = np.flatnonzero(level == t)
+            below, above, var_below, var_above, shared = fit.posterior.pair(at[here], t, upper)
+            # Laplace's sites are of the mode, those of others nearly of the whole posterior.
+            spread = np.zeros(len(here)) if fit.scheme == "laplace" else var_below
+            expected = likelihood.take(here).expectations(below, spread)
+            w, nu = -expected.second, expected.first - expected.second * below
+            left = np.maximum(1.0 - w * var_below, np.finfo(float).eps)
+            # What the value at the lower level gains, the upper one gains in proportion.
+            gain = shared / np.maximum(var_below, np.finfo(float).tiny)
+            mean[here] = above + gain * ((below - var_below * nu) / left - below)
+            variance[here] = var_above + gain**2 * (var_below / left - var_below)
+        moments.append((mean, np.maximum(variance, 0.0)))
+    means, variances = (np.stack(values) for values in zip(*moments, strict=True))
+    return mixture.prediction(means, variances, np.full(len(level), upper, dtype=np.intp))
 
 
 class Part(NamedTuple):

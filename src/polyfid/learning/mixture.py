@@ -166,7 +166,10 @@ class Mixture:
 
     def predict(self, x: Array, level: Indices) -> Prediction:
         """Probabilities of the labels and moments of the latent function."""
-        means, variances = self._moments(x, level)
+        return self.prediction(*self._moments(x, level), level)
+
+    def prediction(self, means: Array, variances: Array, level: Indices) -> Prediction:
+        """What follows from means and variances of the members, (n_members, n) each."""
         weights = self.weights[:, None]
         smaller, slope = expected_sigmoid_and_slope(-np.abs(means), variances)
         if any(m.flips for m in self.members):

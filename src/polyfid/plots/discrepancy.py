@@ -10,7 +10,7 @@ import matplotlib
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.colors import BoundaryNorm
+from matplotlib.colors import BoundaryNorm, ListedColormap
 from matplotlib.ticker import MaxNLocator
 
 from polyfid.arrays import Array
@@ -18,7 +18,7 @@ from polyfid.estimator.classifier import MultiFidelityClassifier
 from polyfid.inspection import find_class, find_levels, level_difference
 from polyfid.plots import style
 from polyfid.plots.slices import FeatureGrid, FeatureTable
-from polyfid.plots.style import INK, MAP
+from polyfid.plots.style import INK
 
 _LONGEST_LABEL = 30  # letters that fit beside a panel
 #: Lines drawn on maps, and their names.
@@ -39,7 +39,9 @@ class DiscrepancyDisplay(style.Display):
 
     ``values`` has the grid along each feature or, if ``scattered``, the coordinates of points.
     ``probability``, ``delta_mean`` and ``delta_sd`` are arrays over it: (n_0,), (n_1, n_0) or
-    (n_points,). ``target`` is the class that delta is about, ``levels`` are (lower, upper).
+    (n_points,). ``target`` is the class that delta is about, ``levels`` are (lower, upper). White
+    is a probability of one half and a correction of zero; where delta is positive, the upper level
+    finds the class more likely.
 
     Examples
     --------
@@ -62,6 +64,7 @@ class DiscrepancyDisplay(style.Display):
     axis_names: tuple[str, ...]
     levels: tuple[Any, Any]
     target: Any
+    classes: tuple[Any, ...] = ()
     scattered: bool = False
 
     @classmethod
@@ -125,6 +128,7 @@ class DiscrepancyDisplay(style.Display):
             axis_names=names,
             levels=(model.levels_[low], model.levels_[up]),
             target=model.classes_[k],
+            classes=tuple(model.classes_),
             scattered=scattered,
         )
         return display.plot(ax, show=show)
@@ -153,9 +157,9 @@ class DiscrepancyDisplay(style.Display):
                 elif self.scattered:
                     entries = self._draw_points(one, quantity, values, steps, text)
                 else:
-                    hatched = (self._zero_margin, _MAY_BE_ZERO) if quantity == "mean" else None
-                    drawn = values, steps, text, _CONTOURS.get(quantity), hatched
-                    entries = style.draw_map(one, self.values, *drawn)
+                    band = (self._zero_margin, _MAY_BE_ZERO) if quantity == "mean" else None
+                    how = steps, self._colours(quantity), text, _CONTOURS.get(quantity), band
+                    entries = style.draw_map(one, self.values, values, *how)
                 xlabel, ylabel, *_ = *style.label_all(self.axis_names), text
                 one.set(xlabel=xlabel, ylabel=ylabel)
                 style.small_text(one)
@@ -168,11 +172,31 @@ class DiscrepancyDisplay(style.Display):
             lower, upper = style.label_all(self.levels)
             text = f"P({upper} differs from {lower})"
             text = text if len(text) <= _LONGEST_LABEL else "P(levels differ)"
-            return text, np.linspace(0.0, 1.0, 11)
-        reach = float(np.abs(values).max()) or 1.0
-        ticks = MaxNLocator(10, steps=[1, 2, 5, 10])
-        steps = ticks.tick_values(-reach if quantity == "mean" else 0.0, reach)
-        return f"{quantity} of delta ({style.label(self.target)})", np.asarray(steps)
+            return text, style.even_steps(0.5, float(np.abs(values - 0.5).max()), most=0.5)
+        text = f"{quantity} of delta ({style.label(self.target)})"
+        if quantity == "mean":
+            return text, style.even_steps(0.0, float(np.abs(values).max()))
+        ticks = MaxNLocator(8, steps=[1, 2, 2.5, 5, 10])
+        return text, np.asarray(ticks.tick_values(values.min(), values.max()))
+
+    def _colours(self, quantity: str) -> ListedColormap:
+        orange, blue = style.CLASS_COLOURS[:2]
+        if quantity == "mean":
+            k, n_classes = self.classes.index(self.target), len(self.classes)
+            return style.map_of_class(k, n_classes)
+        if quantity == "sd":
+            return ListedColormap(style.ramp(style.INK), "polyfid")
+        return style.diverging(blue, orange)
+
+    @property
+    def differs_somewhere(self) -> bool:
+        """Whether the levels differ with a probability above one half anywhere."""
+        return bool((self.probability > 0.5).any())
+
+    @property
+    def corrects_somewhere(self) -> bool:
+        """Whether the 95 % interval of delta leaves zero out anywhere."""
+        return bool((self._zero_margin < 0.0).any())
 
     @property
     def _zero_margin(self) -> Array:
@@ -186,7 +210,8 @@ class DiscrepancyDisplay(style.Display):
         plain = self._zero_margin > 0.0 if is_mean else np.ones(len(values), dtype=bool)
         order = np.argsort(np.abs(values), kind="stable")  # large values are drawn on top
         props: dict[str, Any] = {"edgecolors": INK, "linewidths": 0.4}
-        props |= {"cmap": MAP, "norm": BoundaryNorm(steps, MAP.N)}
+        colours = self._colours(quantity)
+        props |= {"cmap": colours, "norm": BoundaryNorm(steps, colours.N)}
         marks = []
         for members, marker, size, name in (
             (order[plain[order]], "o", 16.0, _MAY_BE_ZERO),
@@ -203,7 +228,7 @@ class DiscrepancyDisplay(style.Display):
         (line,) = ax.plot(x, values, color=INK, label="mean")
         ax.set_xlim(x[0], x[-1])
         if quantity != "mean":
-            ax.set_ylim(steps[0], 1.05 * steps[-1])
+            ax.set_ylim(0.0, 1.05 * steps[-1])
             return []
         reach = style.Z * self.delta_sd
         props: dict[str, Any] = {"color": style.SHADE, "lw": 0, "label": "95 % band"}

@@ -16,13 +16,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from polyfid.arrays import Array
 from polyfid.estimator.inputs import check_rows, read_levels
-from polyfid.inspection import find_class
+from polyfid.inspection import class_codes, find_class
 from polyfid.model.logistic import expected_sigmoid
 from polyfid.plots import style
 from polyfid.plots.slices import DrawnPoints, FeatureGrid, FeatureTable
 from polyfid.plots.style import INK
 
-_UNCERTAIN = "uncertain boundary"  # in legends
+_UNCERTAIN = "boundary may be here"  # in legends
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -36,7 +36,8 @@ class FeasibilityDisplay(style.Display):
 
     ``values`` has the grid along each feature; ``probability``, ``low`` and ``high`` are arrays
     over it, (n_0,) or (n_1, n_0), the last two None for models without a latent function.
-    ``target`` is the class, ``other`` what other rows are called, ``points`` the rows drawn.
+    ``target`` is the class, one of ``classes``, and ``points`` the rows drawn. Each class has one
+    colour, of points and of where it is likely; white is a probability of one half.
 
     Examples
     --------
@@ -58,8 +59,8 @@ class FeasibilityDisplay(style.Display):
     high: Array | None
     feature_names: tuple[str, ...]
     target: Any
+    classes: tuple[Any, ...]
     points: DrawnPoints | None = None
-    other: Any = "others"
 
     @classmethod
     def from_estimator(
@@ -109,14 +110,15 @@ class FeasibilityDisplay(style.Display):
         columns = grid.average(
             lambda rows: _probability_and_band(model, table.like_given(rows), k, level)
         )
-        points = None
+        points, classes = None, tuple(model.classes_)
         if y is not None:
             check_rows("y", np.asarray(y), len(table.x))
             fidelity = table.fidelity if fidelity is None else fidelity
             names = None if fidelity is None else getattr(model, "levels_", None)
             names, levels = read_levels(names, fidelity, len(table.x), is_part=True)
-            inside = np.asarray(y) == model.classes_[k]
-            points = DrawnPoints(table.x[:, grid.index], inside, levels, names)
+            points = DrawnPoints(
+                table.x[:, grid.index], class_codes(model, y), classes, levels, names
+            )
         display = cls(
             values=grid.values,
             probability=columns[0],
@@ -124,10 +126,21 @@ class FeasibilityDisplay(style.Display):
             high=columns[2] if len(columns) == 3 else None,
             feature_names=grid.names,
             target=model.classes_[k],
+            classes=classes,
             points=points,
-            other="others" if len(model.classes_) > 2 else model.classes_[1 - k],
         )
         return display.plot(ax)
+
+    @property
+    def _code(self) -> int:
+        return self.classes.index(self.target)
+
+    @property
+    def is_clear_somewhere(self) -> bool:
+        """Whether the band of the probability leaves one half out anywhere."""
+        if self.low is None or self.high is None:
+            return True
+        return bool((_margin(self.low, self.high) < 0.0).any())
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw it, on the axes given or in a new figure."""
@@ -142,13 +155,15 @@ class FeasibilityDisplay(style.Display):
         return self
 
     def _draw_map(self, text: str) -> list[Artist]:
-        ax, contour, hatched = self.ax_, (0.5, f"{text} = 0.5"), None
+        ax, contour, band = self.ax_, (0.5, f"{text} = 0.5"), None
         if self.low is not None and self.high is not None:
-            hatched = _margin(self.low, self.high), _UNCERTAIN
-        steps = np.linspace(0.0, 1.0, 11)
-        entries = style.draw_map(ax, self.values, self.probability, steps, text, contour, hatched)
+            band = _margin(self.low, self.high), _UNCERTAIN
+        steps = style.even_steps(0.5, float(np.abs(self.probability - 0.5).max()), most=0.5)
+        colours = style.map_of_class(self._code, len(self.classes))
+        values = self.probability
+        entries = style.draw_map(ax, self.values, values, steps, colours, text, contour, band)
         if self.points is not None:
-            entries += self.points.draw(ax, self.points.x, self.target, self.other)
+            entries += self.points.draw(ax, self.points.x, self._code)
         return entries
 
     def _draw_curve(self, text: str) -> list[Artist]:
@@ -160,17 +175,18 @@ class FeasibilityDisplay(style.Display):
             entries.append(ax.fill_between(x, self.low, self.high, **band))
             where = _margin(self.low, self.high) > 0.0
             if where.any():
-                props: dict[str, Any] = {"facecolor": style.PAPER, "edgecolor": INK, "lw": 0.5}
-                props |= {"where": where.tolist(), "hatch": style.HATCH, "zorder": 1.5}
-                ax.fill_between(x, 0.47, 0.53, **props)
-                entries.append(style.hatch_entry(_UNCERTAIN))
+                props: dict[str, Any] = {"color": INK, "alpha": style.BAND_ALPHA, "lw": 0.0}
+                props |= {"transform": ax.get_xaxis_transform(), "zorder": 1.5}
+                ax.fill_between(x, 0.0, 1.0, where=where.tolist(), **props)
+                entries.append(style.band_entry(_UNCERTAIN))
         room = 0.0
         if self.points is not None:
             # Above and below the curve, one line per level, the most trusted nearest to it.
             points, gap = self.points, 0.07
             away = gap * (len(points.levels) - points.level)
-            places = np.stack([points.x[:, 0], np.where(points.inside, 1.0 + away, -away)], axis=1)
-            entries += points.draw(ax, places, self.target, self.other)
+            inside = points.code == self._code
+            places = np.stack([points.x[:, 0], np.where(inside, 1.0 + away, -away)], axis=1)
+            entries += points.draw(ax, places, self._code)
             room = gap * (len(points.levels) + 1)
         ax.set(xlim=(x[0], x[-1]), ylim=(-room, 1.0 + room), yticks=np.linspace(0.0, 1.0, 5))
         return entries

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,16 @@ from sklearn.preprocessing import StandardScaler
 
 from polyfid.arrays import Array
 from polyfid.estimator.inputs import as_table
-from polyfid.plots.style import INK, LEGEND_LETTERS, PAPER, SHADE, label_all
+from polyfid.plots.style import (
+    CLASS_COLOURS,
+    INK,
+    LEGEND_LETTERS,
+    PAPER,
+    REST,
+    SHADE,
+    class_colours,
+    label_all,
+)
 
 #: Most rows that give the values of the other features with ``others="average"``.
 _MOST_BACKGROUND = 40
@@ -156,33 +165,50 @@ def _background(x: Array, others: Any, all_shown: bool) -> Array:
 
 @dataclass(frozen=True)
 class DrawnPoints:
-    """Labelled rows to draw: whether each is of the class shown, and its level."""
+    """Labelled rows to draw: the class and the level of each, and their names."""
 
     x: Array
-    inside: NDArray[np.bool_]
+    code: NDArray[np.intp]
+    classes: tuple[Any, ...]
     level: NDArray[np.intp]
     levels: tuple[Any, ...]
 
-    def draw(self, ax: Axes, places: Array, target: Any, other: Any) -> list[Artist]:
-        """Draw them at places (n, 2), by level and class; return the entries of a legend."""
-        n_levels = len(self.levels)
+    @property
+    def at_top(self) -> DrawnPoints:
+        """Those of the top level, among the same levels and classes."""
+        chosen = self.level == len(self.levels) - 1
+        return replace(self, x=self.x[chosen], code=self.code[chosen], level=self.level[chosen])
+
+    def draw(self, ax: Axes, places: Array, target: int) -> list[Artist]:
+        """Draw them at places (n, 2), by level and class; return the entries of a legend.
+
+        Of very many classes, ``target`` alone has a colour of its own.
+        """
+        n_levels, n_classes = len(self.levels), len(self.classes)
+        colours = class_colours(n_classes, target)
         entries: list[Artist] = []
         for t, name in enumerate(label_all(self.levels, LEGEND_LETTERS)):
             members = drawn = np.flatnonzero(self.level == t)
             if len(members) > MOST_POINTS:
                 drawn = np.sort(np.random.RandomState(0).permutation(members)[:MOST_POINTS])
                 name = f"{name} ({len(drawn)} of {len(members)})"
-            marker, size = _MARKERS[t % len(_MARKERS)], 2.4 if len(drawn) > 100 else 3.2
+            marker, size = _MARKERS[t % len(_MARKERS)], 2.6 if len(drawn) > 100 else 3.4
+            edge: dict[str, Any] = {"mec": PAPER, "mew": 0.4}
             if t == n_levels - 1:
-                marker, size = _TOP_MARKER, 4.2
+                marker, size, edge = _TOP_MARKER, 4.6, {"mec": INK, "mew": 0.7}
             mark: dict[str, Any] = {"marker": marker, "markersize": size, "linestyle": "none"}
-            for inside, fill, edge in ((True, INK, PAPER), (False, PAPER, INK)):
-                chosen = drawn[self.inside[drawn] == inside]
-                ax.plot(*places[chosen].T, **mark, mfc=fill, mec=edge, mew=0.4, zorder=4 + t)
+            for k, colour in enumerate(colours):
+                chosen = drawn[self.code[drawn] == k]
+                if len(chosen):
+                    ax.plot(*places[chosen].T, **mark, **edge, mfc=colour, zorder=4 + t)
             if len(members) and n_levels > 1:
                 entries.append(Line2D([], [], **mark, mfc=SHADE, mec=INK, mew=0.5, label=name))
-        dot: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 4.0, "mec": INK}
-        filled, hollow = label_all([target, other], LEGEND_LETTERS)
-        entries.append(Line2D([], [], **dot, mfc=INK, label=f"filled: {filled}"))
-        entries.append(Line2D([], [], **dot, mfc=PAPER, label=f"open: {hollow}"))
+        dot: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 4.5, "mew": 0.0}
+        names = label_all(self.classes, LEGEND_LETTERS)
+        if n_classes > len(CLASS_COLOURS):
+            names, colours = [names[target], "others"], [colours[target], REST]
+        entries += [
+            Line2D([], [], **dot, mfc=colour, label=name)
+            for colour, name in zip(colours, names, strict=True)
+        ]
         return entries

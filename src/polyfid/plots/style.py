@@ -1,4 +1,4 @@
-"""The style of figures: one column wide, readable in black and white, legends beside the data.
+"""The style of figures: one column wide, one colour per class, legends beside the data.
 
 The report draws its figures in the same style and replaces these colours by those of the page.
 """
@@ -8,16 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colorbar import Colorbar
-from matplotlib.colors import ListedColormap
+from matplotlib.colors import ListedColormap, to_hex, to_rgb
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.textpath import text_to_path
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
@@ -26,16 +27,26 @@ from polyfid.text import abbreviate
 
 WIDTH = 3.4  # inches, a column of a journal
 INK, MUTED, SHADE, GRID, PAPER = "#1b1b1f", "#5f636b", "#b9bcc4", "#d8dade", "#ffffff"
-HATCH = "/////"
-#: Light enough for dark lines and points on all of it; its lightness grows throughout.
-MAP = ListedColormap(matplotlib.colormaps["cividis"](np.linspace(0.38, 1.0, 256)), "polyfid")
+#: Colours of classes, in their order, that people who are colour-blind can tell apart. Of two
+#: classes the second, which is the positive one, is blue; more classes than colours are grey.
+CLASS_COLOURS = (
+    *("#d98200", "#0072b2", "#009e73", "#c2669a"),
+    *("#56b4e9", "#c04a00", "#b5a900", "#7d5bb5"),
+)
+#: The middle of maps: not quite the white of the page, so that the two can be told apart.
+MIDDLE, REST, LEVEL = "#fcfcfc", "#9a9ea7", "#7a2fc4"
+#: How much of the colour of its end a map has, from the middle outwards: at the end not all of it,
+#: so that points of the same colour stand out.
+RAMP_SHARES = np.linspace(0.0, 0.8, 64)
+#: How opaque the band is that marks where something is uncertain.
+BAND_ALPHA = 0.15
 #: Longest names, in letters: along an axis and in a legend.
 AXIS_LETTERS, LEGEND_LETTERS = 24, 15
 #: Standard deviations of the latent function that a 95 % band reaches to either side.
 Z = 1.96
 
-#: Sizes in legends, in units of the font size: a letter, a handle, the gap between columns.
-_LETTER, _HANDLE, _GAP = 0.6, 1.8, 1.2
+#: Sizes in legends, in units of the font size: a handle, the gap between columns.
+_HANDLE, _GAP = 1.8, 1.2
 _COLORBAR = 0.6  # inches that a colour bar takes
 _SMALL = 7.0
 _TICKS: dict[str, Any] = {"labelsize": _SMALL, "major.width": 0.6, "major.size": 2.5}
@@ -49,13 +60,14 @@ RC: dict[Any, Any] = {
     "axes.linewidth": 0.6,
     "axes.axisbelow": True,
     "axes.edgecolor": MUTED,
+    # Whatever the background of a notebook or the user's style.
+    **dict.fromkeys(("figure.facecolor", "axes.facecolor"), PAPER),
     "legend.fontsize": _SMALL,
     "legend.frameon": False,
     "legend.handlelength": _HANDLE,
     "legend.columnspacing": _GAP,
     "legend.labelspacing": 0.3,
     "legend.borderaxespad": 0.2,
-    "hatch.linewidth": 0.5,
     "lines.linewidth": 1.3,
 }
 
@@ -67,11 +79,15 @@ class Display:
     ax_: Axes
     figure_: Figure
 
-    def _take_axes(self, ax: Any, n: int, height: float = 0.0) -> list[Axes]:
-        """Use the axes given, or those of a new figure of one column, ``height`` inches each."""
+    def _take_axes(
+        self, ax: Any, n: int, height: float = 0.0, width: float = WIDTH, in_a_row: bool = False
+    ) -> list[Axes]:
+        """Use the axes given, or those of a new figure: each of that size, below each other."""
         if ax is None:
-            figure = plt.figure(figsize=(WIDTH, height * n), layout="constrained")
-            ax = figure.subplots(n, 1, squeeze=False)
+            n_rows, n_columns = (1, n) if in_a_row else (n, 1)
+            size = (width * n_columns, height * n_rows)
+            figure = plt.figure(figsize=size, layout="constrained")
+            ax = figure.subplots(n_rows, n_columns, squeeze=False, sharey=in_a_row)
         axes = np.asarray(ax, dtype=object).ravel()
         if len(axes) != n or not all(isinstance(one, Axes) for one in axes):
             wanted = "a matplotlib Axes" if n == 1 else f"a list of {n} matplotlib Axes"
@@ -107,7 +123,8 @@ def legend_above(ax: Axes, handles: Sequence[Artist], whole: bool = False, ncols
         return
     figure: Any = ax.get_figure(root=True)
     # A colour bar may stand beside the axes, and the legend is centred on the axes.
-    room = min(WIDTH, figure.get_figwidth()) - (0.0 if whole else _COLORBAR)
+    wide = figure.get_figwidth()
+    room = wide if whole else min(WIDTH, wide) - _COLORBAR
     while ncols > 1 and _legend_width(handles, ncols) > room:
         ncols -= 1
     if whole:
@@ -119,17 +136,55 @@ def legend_above(ax: Axes, handles: Sequence[Artist], whole: bool = False, ncols
 
 
 def _legend_width(handles: Sequence[Artist], ncols: int) -> float:
-    """Approximate width of a legend in inches."""
+    """Width of a legend in inches."""
     n_rows = -(-len(handles) // ncols)
-    lengths = [len(str(handle.get_label())) for handle in handles]
+    font = FontProperties(size=_SMALL)
+    lengths = [
+        text_to_path.get_text_width_height_descent(str(handle.get_label()), font, ismath=False)[0]
+        for handle in handles
+    ]
     columns = [max(lengths[start : start + n_rows]) for start in range(0, len(lengths), n_rows)]
-    units = _LETTER * sum(columns) + len(columns) * (_HANDLE + 0.8 + _GAP) - _GAP
-    return float(units * _SMALL / 72.0)
+    units = len(columns) * (_HANDLE + 0.8 + _GAP) - _GAP
+    return float((sum(columns) + units * _SMALL) / 72.0)
 
 
-def hatch_entry(text: str) -> Patch:
-    """A hatched area of a legend."""
-    return Patch(facecolor="none", edgecolor=INK, hatch=HATCH, linewidth=0.5, label=text)
+def class_colours(n_classes: int, target: int) -> list[str]:
+    """The colours of all classes, the same in all figures; of very many only one stands out."""
+    if n_classes <= len(CLASS_COLOURS):
+        return list(CLASS_COLOURS[:n_classes])
+    return [CLASS_COLOURS[1] if k == target else REST for k in range(n_classes)]
+
+
+def ramp(end: str) -> list[str]:
+    """Colours from the middle of a map to one of its ends, in the shares of `RAMP_SHARES`."""
+    middle, deep = np.array(to_rgb(MIDDLE)), np.array(to_rgb(end))
+    return [to_hex((1.0 - share) * middle + share * deep) for share in RAMP_SHARES]
+
+
+def diverging(low: str, high: str) -> ListedColormap:
+    """Colours of a map from one end over the middle to the other one."""
+    return ListedColormap([*ramp(low)[::-1], *ramp(high)], "polyfid")
+
+
+def map_of_class(k: int, n_classes: int) -> ListedColormap:
+    """Colours of the probability of class k: its own where it is likely, else that of the rest."""
+    other = CLASS_COLOURS[1 - k] if n_classes == 2 else REST
+    return diverging(other, class_colours(n_classes, k)[k])
+
+
+def even_steps(middle: float, reach: float, most: float = np.inf) -> Array:
+    """Values at which the colours of a map change, as far from its middle on both sides.
+
+    They are round numbers, reach as far as the data do, and no further than ``most``.
+    """
+    ticks = np.asarray(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]).tick_values(0.0, reach or 1.0))
+    ends = ticks[(ticks > 0.0) & (ticks <= most)]
+    return np.concatenate([middle - ends[::-1], [middle], middle + ends])
+
+
+def band_entry(text: str) -> Patch:
+    """A shaded band in a legend."""
+    return Patch(facecolor=INK, alpha=2.0 * BAND_ALPHA, linewidth=0.0, label=text)
 
 
 def draw_map(
@@ -137,31 +192,32 @@ def draw_map(
     grid: tuple[Array, ...],
     values: Array,
     steps: Array,
-    text: str,
+    colours: ListedColormap,
+    text: str | None,
     contour: tuple[float, str] | None,
-    hatched: tuple[Array, str] | None,
+    band: tuple[Array, str] | None,
 ) -> list[Artist]:
     """Fill the axes with values on a grid (x, y), in steps of colour; return legend entries.
 
-    A contour is a value and its name; the area where the first of ``hatched`` is positive is
-    hatched, and has the second as its name.
+    ``text`` is beside the colour bar; without it there is none. A contour is a value and its name;
+    the area where the first of ``band`` is positive is shaded, and has the second as its name.
     """
     x, y = grid
-    area = ax.contourf(x, y, values, steps, cmap=MAP, vmin=steps[0], vmax=steps[-1])
+    area = ax.contourf(x, y, values, steps, cmap=colours, vmin=steps[0], vmax=steps[-1])
     ax.set(xlim=(x[0], x[-1]), ylim=(y[0], y[-1]))
-    bar = draw_colorbar(ax, area, text)
+    bar = None if text is None else draw_colorbar(ax, area, text)
     entries: list[Artist] = []
     if contour is not None and values.min() < contour[0] < values.max():
         ax.contour(x, y, values, levels=[contour[0]], colors=INK, linewidths=1.6)
-        bar.ax.axhline(contour[0], color=INK, linewidth=1.6)
+        if bar is not None:
+            bar.ax.axhline(contour[0], color=INK, linewidth=1.6)
         entries.append(Line2D([], [], color=INK, linewidth=1.6, label=contour[1]))
-    if hatched is not None and hatched[0].max() > 0.0:
-        margin, levels = hatched[0], [0.0, 2.0 * float(hatched[0].max())]
-        area = ax.contourf(x, y, margin, levels=levels, colors="none", hatches=[HATCH])
-        area.set(edgecolor=INK, linewidth=0.0)
+    if band is not None and band[0].max() > 0.0:
+        margin, levels = band[0], [0.0, 2.0 * float(band[0].max())]
+        ax.contourf(x, y, margin, levels=levels, colors=[INK], alpha=BAND_ALPHA)
         if margin.min() < 0.0:
-            ax.contour(x, y, margin, levels=[0.0], colors=INK, linewidths=0.6, linestyles="--")
-        entries.append(hatch_entry(hatched[1]))
+            ax.contour(x, y, margin, levels=[0.0], colors=INK, linewidths=0.5, linestyles="--")
+        entries.append(band_entry(band[1]))
     return entries
 
 

@@ -20,10 +20,8 @@ from polyfid.estimator.classifier import MultiFidelityClassifier
 from polyfid.inspection import Link, level_contributions, level_links
 from polyfid.plots import style
 from polyfid.plots.slices import FeatureTable
-from polyfid.plots.style import INK, PAPER, SHADE
+from polyfid.plots.style import INK, MUTED, PAPER, SHADE
 
-#: Hatches of the bars of levels, most trusted first.
-_HATCHES = ("", "////", "----", "xxxx", "||||")
 _TICK_LETTERS = 14  # of a name beside the axes
 
 
@@ -154,12 +152,12 @@ class TrustDisplay(style.Display):
         start = np.zeros(len(places))
         names = [*style.label_all(self.levels, style.LEGEND_LETTERS), "unexplained"]
         box = {"boxstyle": "round,pad=0.15", "fc": PAPER, "ec": "none"}
-        entries = []
+        entries, shades = [], style.ramp(style.LEVEL)
         for k in (*range(n - 1, -1, -1), n):  # most trusted first, as shares are counted
-            props: dict[str, Any] = {"facecolor": PAPER, "edgecolor": INK, "linewidth": 0.6}
+            props: dict[str, Any] = {"facecolor": PAPER, "edgecolor": MUTED, "linewidth": 0.6}
             if k < n:
-                props["facecolor"] = style.MAP(k / (n - 1))
-                props["hatch"] = _HATCHES[(n - 1 - k) % len(_HATCHES)]
+                # The more trusted, the darker.
+                props["facecolor"] = shades[(k + 1) * (len(shades) - 1) // n]
             share = self.contributions[:, k]
             bars = ax.barh(places, share, 0.62, start, **props)
             texts = [f"{width:.0%}" if width >= 0.1 else "" for width in share]

@@ -4,5 +4,6 @@
 """
 
 from polyfid.report.contents import render, write_report
+from polyfid.report.notebook import Page
 
-__all__ = ["render", "write_report"]
+__all__ = ["Page", "render", "write_report"]

@@ -15,7 +15,7 @@ from markupsafe import Markup
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
-from matplotlib.colors import to_hex
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
@@ -23,26 +23,47 @@ from numpy.typing import NDArray
 
 from polyfid.arrays import Array
 from polyfid.evaluation import Estimate
-from polyfid.plots.style import GRID, INK, MAP, MUTED, PAPER, RC, SHADE, label_all, legend_above
+from polyfid.plots.style import (
+    CLASS_COLOURS,
+    GRID,
+    INK,
+    LEVEL,
+    MIDDLE,
+    MUTED,
+    PAPER,
+    RAMP_SHARES,
+    RC,
+    REST,
+    SHADE,
+    label_all,
+    legend_above,
+    ramp,
+)
 from polyfid.report.page import clean
 
 WIDTH = 3.2  # inches; as wide as a phone, the text in figures has the size of small text
 #: Stand for the page's accent and for the colour of the verdict.
-ACCENT, TONE = "#7a2fc4", "#5f636c"
+ACCENT, TONE = LEVEL, "#5f636c"
 _VARIABLES = {"ink": INK, "muted": MUTED, "bar": SHADE, "grid": GRID, "field": PAPER}
-_VARIABLES |= {"accent": ACCENT, "tone": TONE}
+_VARIABLES |= {"accent": ACCENT, "tone": TONE, "rest": REST, "middle": MIDDLE}
+
+
+def _ramp_css(end: str, css: str) -> dict[str, str]:
+    """The colours of a map from its middle, which is dark on dark pages, to an end."""
+    return {
+        colour: f"color-mix(in srgb, {css} {100.0 * share:.0f}%, var(--middle))"
+        for colour, share in zip(ramp(end), RAMP_SHARES, strict=True)
+    }
+
+
 #: Every colour of the page that is drawn, as CSS: dark pages have other values for the variables.
-_CSS = {
-    to_hex(MAP(share)): f"color-mix(in srgb, var(--map-high) {100 * share:.0f}%, var(--map-low))"
-    for share in np.linspace(0.0, 1.0, MAP.N)
-} | {colour: f"var(--{name})" for name, colour in _VARIABLES.items()}
-#: Colours of classes, the same on light and dark pages; more classes have no chart.
-CLASS_COLOURS = (
-    *("#0072b2", "#e69f00", "#009e73", "#cc79a7"),
-    *("#56b4e9", "#d55e00", "#f0e442", "#8a8f98"),
-)
-_LIGHT_TEXT, _DARK_TEXT = "#fefefe", "#111111"  # on the first of them, and on the others
-_LETTERS = 16  # of a name beside a chart
+#: Colours of classes are the same on both.
+_CSS = {k: v for colour in CLASS_COLOURS for k, v in _ramp_css(colour, colour).items()}
+_CSS |= _ramp_css(REST, "var(--rest)") | _ramp_css(LEVEL, "var(--accent)")
+_CSS |= {colour: f"var(--{name})" for name, colour in _VARIABLES.items()}
+_LIGHT_TEXT, _DARK_TEXT = "#fefefe", "#111111"  # on dark and on light colours
+_MOST_DARK = 0.2  # luminance of the former
+_LETTERS = 24  # of a name beside a chart
 _QUARTERS = np.linspace(0.0, 1.0, 5)
 
 
@@ -173,8 +194,8 @@ def shares_chart(
     start = np.zeros(len(levels))
     entries = []
     for k, name in enumerate(label_all(classes, 22)):
-        props: dict[str, Any] = {"color": _LIGHT_TEXT if k == 0 else _DARK_TEXT, "fontsize": 7}
         colour, share = CLASS_COLOURS[k], shares[:, k]
+        props: dict[str, Any] = {"color": _text_on(colour), "fontsize": 7}
         bars = ax.barh(range(len(levels)), share, 0.8, start, color=colour, ec=PAPER)
         texts = [f"{s:.0%}" if s > 0.14 else "" for s in share]
         ax.bar_label(bars, texts, label_type="center", **props)
@@ -187,14 +208,23 @@ def shares_chart(
     return inline(figure, "shares", label)
 
 
-def bars_chart(values: Mapping[str, float], label: str) -> Markup:
-    """Positive values as bars from zero, with the values beside them."""
-    figure, ax = _named_rows(0.12 + 0.19 * len(values), list(values))
-    bars = ax.barh(range(len(values)), list(values.values()), 0.7, color=ACCENT)
-    for bar, (key, value) in zip(bars, values.items(), strict=True):
-        _add_tip(bar, f"{key}: {value:.3f}")
-    ax.bar_label(bars, fmt="{:.3f}", padding=3, fontsize=7)
-    ax.set(xlim=(0.0, 1.2 * max(values.values()) or 1.0), xticks=[])
+def _text_on(colour: str) -> str:
+    """The colour of text that can be read on a colour."""
+    luminance = np.power(to_rgb(colour), 2.2) @ [0.2126, 0.7152, 0.0722]
+    return _LIGHT_TEXT if luminance < _MOST_DARK else _DARK_TEXT
+
+
+def bars_chart(values: Mapping[str, Estimate], label: str) -> Markup:
+    """Positive values as bars from zero with their intervals, and with the values beside them."""
+    figure, ax = _named_rows(0.12 + 0.21 * len(values), list(values))
+    each, places = list(values.values()), range(len(values))
+    bars = ax.barh(places, [e.value for e in each], 0.62, color=ACCENT)
+    for bar, place, (key, e) in zip(bars, places, values.items(), strict=True):
+        _add_tip(bar, f"{key}: {e.value:.3f} ({e.low:.3f} to {e.high:.3f})")
+        ax.plot([e.low, e.high], [place, place], color=INK, lw=1.0)
+        beside = ax.get_yaxis_transform()
+        ax.text(1.02, place, f"{e.value:.3f}", transform=beside, va="center", fontsize=7)
+    ax.set(xlim=(0.0, max(e.high for e in each) or 1.0), xticks=[])
     ax.spines[["top", "right", "bottom"]].set_visible(False)
     return inline(figure, "relevance", label)
 

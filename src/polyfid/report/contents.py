@@ -10,14 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from polyfid._version import __version__
 from polyfid.atomic import replacing
 from polyfid.evaluation import Evaluation
-from polyfid.report import sections
+from polyfid.report import maps, sections
 from polyfid.report.charts import bars_chart, page_style
-from polyfid.report.fitted_table import FittedTable, surprising_rows, uncertain_rows
+from polyfid.report.fitted_table import FittedTable
 from polyfid.report.page import clean, shorten_all, to_html
+from polyfid.report.rows_to_check import surprising_rows, uncertain_rows, wrong_labels
 from polyfid.tables import LabelledTable, TableModel
 
 MOST_BARS = 12  # features whose relevance is drawn
@@ -41,6 +43,7 @@ def render(
     seed: int | None = None,
     title: str | None = None,
     warnings: Sequence[str] = (),
+    annotators: pd.DataFrame | None = None,
 ) -> str:
     """The report of a fitted model as one self-contained HTML page.
 
@@ -60,6 +63,9 @@ def render(
     title : str, optional
     warnings : sequence of str
         For the reader, besides the warnings of the model itself.
+    annotators : DataFrame, optional
+        About the people who gave the labels, one row each; the first column names them. Columns
+        ``x_low`` and ``x_high`` are shown as the interval of column ``x``.
 
     Examples
     --------
@@ -90,6 +96,8 @@ def render(
     contents: dict[str, Any] = {
         "title": clean(title or "What the labels say"),
         "verdict": _NOT_MEASURED,
+        "annotators": None if annotators is None else sections.annotators(annotators),
+        "model_sentences": _in_short(fitted),
         "warnings": list(dict.fromkeys((*map(clean, warnings), *report.problems))),
         "comparison": None,
         "trust": None,
@@ -108,18 +116,44 @@ def render(
         contents["features"] = {
             "relevance": bars_chart(dict(relevance[:MOST_BARS]), "Relevance of the features"),
             "omitted": max(len(names) - MOST_BARS, 0),
-            "maps": sections.feasibility(fitted),
         }
-        contents["rows"] = uncertain_rows(fitted)
+        contents["features"]["maps"], contents["features"]["sentences"] = maps.feasibility(fitted)
+        contents["rows"] = {"wrong": None, "surprising": None, **uncertain_rows(fitted)}
         if len(table.levels) > 1:
-            contents["trust"] = sections.trust(fitted)
+            contents["trust"] = maps.trust(fitted)
+            contents["rows"] |= wrong_labels(fitted)
         if evaluation is not None:
             contents["title"] = clean(title or "Do the cheaper labels help?")
             contents["verdict"] = sections.verdict(evaluation)
             contents["comparison"] = sections.comparison(evaluation)
             contents["calibration"] = sections.calibration(evaluation)
             contents["rows"] |= surprising_rows(evaluation, fitted)
+    if contents["trust"]:
+        verdict = contents["verdict"]
+        caveats = [*verdict["caveats"], *contents["trust"]["caveats"]]
+        contents["verdict"] = verdict | {"caveats": caveats}
     return to_html(contents)
+
+
+def _in_short(fitted: FittedTable) -> list[str]:
+    """The model in two sentences without a technical word."""
+    model, table = fitted.classifier, fitted.table
+    n, d = len(table.label), table.features.shape[1]
+    learnt = (
+        f"The model has learnt from {n:,} labelled rows how the label goes together with "
+        f"{d} column{'s' * (d != 1)} of the table"
+    )
+    if len(table.levels) == 1:
+        return [
+            f"{learnt}.",
+            "Its predictions are less certain where labels are few or contradict each other.",
+        ]
+    names = shorten_all(model.levels_, 30)
+    return [
+        f"{learnt}, and how far the labels of each level can be trusted.",
+        f"Its predictions are of what “{names[-1]}” would say, and they are less certain where "
+        "labels are few or contradict each other.",
+    ]
 
 
 def write_report(path: str | os.PathLike[str], **arguments: Any) -> Path:

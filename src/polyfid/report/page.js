@@ -36,3 +36,18 @@ function sort(head) {
 for (const button of document.querySelectorAll("thead button")) {
   button.addEventListener("click", () => sort(button.parentElement));
 }
+
+// Paper has nothing to click on.
+addEventListener("beforeprint", () => {
+  for (const details of document.querySelectorAll("details")) details.open = true;
+});
+
+// In the frame of a notebook, a link to a section would lead to the notebook itself.
+if (location.href === "about:srcdoc") {
+  for (const link of document.querySelectorAll("nav a")) {
+    link.addEventListener("click", (event) => {
+      event.preventDefault();
+      document.querySelector(link.hash).scrollIntoView();
+    });
+  }
+}

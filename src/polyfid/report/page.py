@@ -14,10 +14,13 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
+import pandas as pd
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from polyfid.text import abbreviate
+from polyfid.evaluation import Estimate
+from polyfid.tables import to_csv
+from polyfid.text import abbreviate, percent
 
 #: Characters that would break a file or turn text around: controls, lone surrogates, bidi marks.
 _UNFIT = re.compile(
@@ -43,6 +46,36 @@ class Cell:
     spread: str = ""
     strong: bool = False
 
+    @classmethod
+    def word(cls, value: object) -> Cell:
+        """Any value as text."""
+        return cls(shorten(value, 40))
+
+    @classmethod
+    def count(cls, n: int) -> Cell:
+        return cls(f"{n:,}", float(n))
+
+    @classmethod
+    def share(cls, e: Estimate) -> Cell:
+        """A share with its interval, in per cent."""
+        return cls(percent(e.value), e.value, f"{percent(e.low)} to {percent(e.high)}")
+
+
+@dataclass(frozen=True)
+class Download:
+    """A file that is inside the page, as the words of its link, its name and its data URI."""
+
+    words: str
+    name: str
+    uri: str
+
+    @classmethod
+    def of(cls, frame: pd.DataFrame, name: str) -> Download:
+        """A table as a CSV file."""
+        words = f"Download {'this row' if len(frame) == 1 else f'all {len(frame):,} rows'} as CSV"
+        data = base64.b64encode(to_csv(frame)).decode()
+        return cls(words, name, f"data:text/csv;charset=utf-8;base64,{data}")
+
 
 @dataclass(frozen=True)
 class Table:
@@ -50,6 +83,7 @@ class Table:
 
     heads: Sequence[Head]
     rows: Sequence[Sequence[Cell]]
+    download: Download | None = None
 
     @property
     def words(self) -> list[bool]:

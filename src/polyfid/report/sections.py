@@ -1,21 +1,31 @@
-"""Sections of the page: the data, what an evaluation shows, and maps of the fitted model."""
+"""Sections of the page: the data, what an evaluation shows, and who gave the labels."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.stats import binomtest
 
 from polyfid.arrays import Array, Indices
 from polyfid.evaluation import METHODS, SCORES, Estimate, Evaluation
 from polyfid.evaluation.verdict import PRIMARY
 from polyfid.model.calibration import bins
-from polyfid.plots import DiscrepancyDisplay, FeasibilityDisplay, TrustDisplay
-from polyfid.plots.trust import trust_axes
+from polyfid.plots.style import CLASS_COLOURS
 from polyfid.report import charts
-from polyfid.report.fitted_table import FittedTable
-from polyfid.report.page import Cell, Figure, Head, Table, shorten, shorten_all, signed, typeset
+from polyfid.report.page import (
+    Cell,
+    Download,
+    Figure,
+    Head,
+    Table,
+    clean,
+    shorten,
+    shorten_all,
+    signed,
+    typeset,
+)
 from polyfid.tables import LabelledTable
 
 OURS, ALONE = METHODS[:2]
@@ -32,11 +42,10 @@ _EFFECTS = {
     "no clear difference": ("none", "No clear difference"),
     "too few trusted rows to tell": ("few", "Too few trusted rows to tell"),
 }
-#: Most classes with a reliability curve, classes with a map, and steps between levels with maps.
-MOST_CURVES, MOST_MAPS, MOST_STEPS = 6, 4, 3
-#: Nodes of a map along each of two features, and rows drawn along principal components.
-RESOLUTION, MOST_POINTS = 50, 300
-_HEIGHTS = {0: 2.9, 1: 2.4, 2: 3.0}  # inches, by the number of columns of a map
+#: Most classes with a reliability curve, and with a table of confusion.
+MOST_CURVES, MOST_CONFUSED = 6, 12
+#: Ends of the names of two columns that hold the interval of the column named before them.
+_INTERVAL = "_low", "_high"
 
 
 def data(table: LabelledTable) -> dict[str, Any]:
@@ -45,7 +54,7 @@ def data(table: LabelledTable) -> dict[str, Any]:
     classes, counts = list(by_class.columns), by_class.to_numpy()
     levels, n_features = shorten_all(table.levels, 30), table.features.shape[1]
     shares = None
-    if len(classes) <= len(charts.CLASS_COLOURS):
+    if len(classes) <= len(CLASS_COLOURS):
         names = shorten_all(table.levels, 120), shorten_all(classes, 120)
         shares = charts.shares_chart(*names, counts, "Shares of the classes at each level")
     return {
@@ -60,7 +69,7 @@ def data(table: LabelledTable) -> dict[str, Any]:
         "levels": Table(
             [Head("Level"), Head("Labels"), *map(Head, shorten_all(classes, 30))],
             [
-                [Cell(level), *(Cell(f"{n:,}", float(n)) for n in (row.sum(), *row))]
+                [Cell(level), *map(Cell.count, (row.sum(), *row))]
                 for level, row in zip(levels, counts, strict=True)
             ],
         ),
@@ -100,7 +109,8 @@ def comparison(evaluation: Evaluation) -> dict[str, Any]:
     scores = [[Cell(method)] for method in evaluation.scores]
     differences = [[Cell(f"{OURS} − {method}")] for method in evaluation.differences]
     heads, figures = [], []
-    for name, score in SCORES.items():
+    for name in sorted(SCORES, key=lambda name: name != PRIMARY):  # what decides comes first
+        score = SCORES[name]
         title = score.words[:1].upper() + score.words[1:]
         direction = "higher is better" if score.more_is_better else "lower is better"
         estimates = {method: values[name] for method, values in evaluation.scores.items()}
@@ -115,24 +125,99 @@ def comparison(evaluation: Evaluation) -> dict[str, Any]:
         for row, by_score in zip(differences, evaluation.differences.values(), strict=True):
             gap = by_score[name]
             row.append(Cell(signed(gap.value), gap.value, _span(gap), gap.low * gap.high > 0.0))
-    for row in scores:
+    most = max(e.value for e in evaluation.accuracy.values())
+    for row, e in zip(scores, evaluation.accuracy.values(), strict=True):
+        ends = f"{e.low:.2f}–{e.high:.2f}"
+        row.append(Cell(f"{e.value:.3f}", e.value, ends, e.value == most))
         row.append(Cell(_LEARNS_FROM[row[0].text]))
     return {
         "folds": f"{evaluation.n_splits} folds of the {len(evaluation.rows)} rows",
         "top_level": shorten(evaluation.levels[-1]),
         "n_bootstrap": evaluation.n_bootstrap,
-        "scores": Table([Head("Method"), *heads, Head("Learns from")], scores),
+        "scores": Table(
+            [Head("Method"), *heads, Head("Accuracy", "higher is better"), Head("Learns from")],
+            scores,
+        ),
         "figures": figures,
         "differences": Table([Head("Difference"), *heads], differences),
+        "confusion": _confusion(evaluation),
+        "agreement": _agreement(evaluation),
         "notes": [typeset(note) for note in evaluation.notes],
     }
+
+
+def _confusion(evaluation: Evaluation) -> Table | None:
+    """What the model predicts for the trusted rows of each class."""
+    if len(evaluation.classes) > MOST_CONFUSED:
+        return None
+    names, counts = shorten_all(evaluation.classes, 30), evaluation.confusion
+    return Table(
+        [Head("Trusted label", "predicted as →"), *map(Head, names)],
+        [
+            [
+                Cell(name),
+                *(Cell(f"{n:,}", float(n), strong=j == k) for j, n in enumerate(row.tolist())),
+            ]
+            for k, (name, row) in enumerate(zip(names, counts, strict=True))
+        ],
+    )
+
+
+def _agreement(evaluation: Evaluation) -> Table | None:
+    """How often each level gives the trusted label, where a point has both."""
+    if not evaluation.agreement:
+        return None
+    return Table(
+        [Head("Level"), Head("Points with both"), Head("Same label")],
+        [
+            [Cell.word(one.level), Cell.count(one.points), Cell.share(one.share)]
+            for one in evaluation.agreement
+        ],
+    )
+
+
+def annotators(frame: pd.DataFrame) -> Table:
+    """Any table about the people who gave labels, one row each; the first column names them.
+
+    Columns ``x_low`` and ``x_high`` are the interval of column ``x``, and are shown beside it.
+    """
+    names = [str(name) for name in frame.columns]
+    folded = {name for name in names if all(name + end in names for end in _INTERVAL)}
+    hidden = {name + end for name in folded for end in _INTERVAL}
+    columns = {name: frame.iloc[:, names.index(name)].tolist() for name in names}
+    shown = [name for name in names if name not in hidden]
+    cells = []
+    for name in shown:
+        ends = [columns[name + end] for end in _INTERVAL] if name in folded else []
+        spreads = zip(*ends, strict=True) if ends else [()] * len(frame)
+        cells.append(
+            [
+                _any_cell(value, *spread) if name != shown[0] else Cell.word(value)
+                for value, spread in zip(columns[name], spreads, strict=True)
+            ]
+        )
+    heads = [Head(clean(name.replace("_", " ")), whole=clean(name)) for name in shown]
+    rows = list(zip(*cells, strict=True))
+    return Table(heads, rows, Download.of(frame, "annotators.csv"))
+
+
+def _any_cell(value: Any, *ends: Any) -> Cell:
+    """A value of any kind, with the ends of its interval where there are some."""
+    if value is None or value != value:
+        return Cell("")
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return Cell.word(value)
+    if isinstance(value, int):
+        return Cell.count(value)
+    spread = "–".join(f"{end:.2f}" for end in ends if end == end)
+    return Cell(f"{value:.2f}".replace("-", "−"), value, spread.replace("-", "−"))
 
 
 def calibration(evaluation: Evaluation) -> dict[str, Any]:
     """Reliability curves of the out-of-fold probabilities."""
     code, classes = evaluation.codes, evaluation.classes
     figures = []
-    for k in _most_frequent(np.bincount(code, minlength=len(classes)), MOST_CURVES):
+    for k in most_frequent(np.bincount(code, minlength=len(classes)), MOST_CURVES):
         predicted = {method: evaluation.out_of_fold[method][:, k] for method in (OURS, ALONE)}
         curves = {method: _reliability_curve(p, code == k) for method, p in predicted.items()}
         label = f"Reliability curve of class {shorten(classes[k])}"
@@ -146,7 +231,7 @@ def calibration(evaluation: Evaluation) -> dict[str, Any]:
     }
 
 
-def _most_frequent(counts: Indices, most: int) -> list[int]:
+def most_frequent(counts: Indices, most: int) -> list[int]:
     """The classes to show, in their order: of two the second, which says all."""
     return [1] if len(counts) == 2 else sorted(np.argsort(-counts, kind="stable")[:most].tolist())
 
@@ -160,82 +245,3 @@ def _reliability_curve(p: Array, hit: Array) -> Array:
         interval = tested.proportion_ci(0.95, method="wilson")
         curve.append((p[members].mean(), tested.statistic, interval.low, interval.high))
     return np.array(curve)
-
-
-def trust(fitted: FittedTable) -> dict[str, Any]:
-    """How far each level can be trusted, and where it is wrong."""
-    model = fitted.classifier
-    figure = charts.new_figure(1.0)
-    axes = trust_axes(figure, len(model._mixtures), len(model.levels_))
-    display = TrustDisplay.from_estimator(model, ax=axes)
-    levels = shorten_all(model.levels_, 30)
-    has_maps = fitted.map_columns or fitted.x.shape[1] > 1
-    label = "Links between levels and what each contributes"
-    return {
-        "whom": f"“{levels[0]}”" if len(levels) == 2 else "each level",
-        "links": _links(display),
-        "overview": charts.inline(figure, "trust", label),
-        "maps": _discrepancies(fitted) if has_maps else [],
-    }
-
-
-def _links(display: TrustDisplay) -> Table:
-    rows = []
-    for k, links in enumerate(display.links):
-        for link in links:
-            names = [link.upper, link.lower, *display.classes[k : k + 1]]
-            row = [Cell(shorten(name, 40)) for name in names]
-            for quantity in ("rho", "correlation"):
-                value, ends = getattr(link, quantity), getattr(link, f"{quantity}_interval")
-                # Intervals of very large fits are not computed.
-                span = " to ".join(signed(e, 2) for e in ends) if ends[0] < ends[1] else ""
-                row.append(Cell(signed(value, 2), value, span))
-            rows.append(row)
-    words = ["Level", "on the one below", *["Class"][: len(display.classes)]]
-    return Table([Head(word) for word in (*words, "rho", "Correlation")], rows)
-
-
-def _discrepancies(fitted: FittedTable) -> list[Figure]:
-    """Where neighbouring levels differ, the uppermost steps first."""
-    levels, x = fitted.classifier.levels_, fitted.x
-    if not fitted.map_columns and len(x) > MOST_POINTS:
-        x = x.iloc[np.linspace(0, len(x) - 1, MOST_POINTS).astype(int)]
-    figures = []
-    for step in range(len(levels) - 1, max(len(levels) - 1 - MOST_STEPS, 0), -1):
-        lower, upper = shorten_all(levels[step - 1 : step + 1], 30)
-        titles = f"Where “{lower}” and “{upper}” differ", f"What “{upper}” adds to “{lower}”"
-        captions = "Probability that the two differ", "Posterior mean of the correction delta"
-        drawn = [charts.new_figure(_HEIGHTS[len(fitted.map_columns)]) for _ in titles]
-        how = _map_settings(fitted) | {"lower": levels[step - 1], "upper": levels[step]}
-        display = DiscrepancyDisplay.from_estimator(
-            fitted.classifier, x, **how, show="probability", ax=drawn[0].subplots()
-        )
-        display.plot(drawn[1].subplots(), show="mean")
-        for k, (title, caption) in enumerate(zip(titles, captions, strict=True)):
-            drawing = charts.inline(drawn[k], f"levels-{step}-{k}", title)
-            figures.append(Figure(title, drawing, caption=f"{caption}{fitted.over}."))
-    return figures
-
-
-def feasibility(fitted: FittedTable) -> list[Figure]:
-    """Maps of the classes over the most relevant columns of numbers."""
-    if not fitted.map_columns:
-        return []
-    model, table = fitted.classifier, fitted.table
-    counts = np.array([np.sum(table.label == label) for label in model.classes_])
-    figures = []
-    for k in _most_frequent(counts, MOST_MAPS):
-        title = f"Probability of “{shorten(model.classes_[k], 40)}”"
-        figure = charts.new_figure(_HEIGHTS[len(fitted.map_columns)])
-        how = _map_settings(fitted) | {"target": model.classes_[k], "ax": figure.subplots()}
-        FeasibilityDisplay.from_estimator(model, fitted.x, table.label, table.fidelity, **how)
-        drawing = charts.inline(figure, f"map-{k}", title)
-        figures.append(Figure(title, drawing, caption=f"At the most trusted level{fitted.over}."))
-    return figures
-
-
-def _map_settings(fitted: FittedTable) -> dict[str, Any]:
-    """Arguments of the displays, the same for all maps."""
-    columns = fitted.map_columns
-    resolution = RESOLUTION if len(columns) == 2 else None
-    return {"features": columns or "pca", "others": fitted.typical, "grid_resolution": resolution}

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from polyfid.tables.model import TableModel
     from polyfid.tables.places import RowPlaces, TableError
     from polyfid.tables.read import iter_blocks, read_table
-    from polyfid.tables.write import write_table
+    from polyfid.tables.write import to_csv, write_table
 
 __all__ = [
     "Diagnosis",
@@ -28,6 +28,7 @@ __all__ = [
     "iter_blocks",
     "read_labelled",
     "read_table",
+    "to_csv",
     "write_table",
 ]
 
@@ -38,7 +39,7 @@ _NAMES = {
     "model": ("TableModel",),
     "places": ("RowPlaces", "TableError"),
     "read": ("iter_blocks", "read_table"),
-    "write": ("write_table",),
+    "write": ("to_csv", "write_table"),
 }
 
 

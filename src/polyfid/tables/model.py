@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from typing import Any, cast
@@ -287,13 +288,56 @@ class TableModel:
 
     def training(self) -> tuple[pd.DataFrame, NDArray[Any], NDArray[np.str_]]:
         """The training rows as the classifier got them: X, y and fidelity."""
+        table = self._training_table()
+        x = self._named(self.encoder.transform(table.features))
+        return x, table.label, table.fidelity
+
+    def _training_table(self) -> LabelledTable:
         if self.table is None:
             raise ValueError(
                 "the model has no rows: it was fitted in blocks, or saved without them; give the "
                 "tables instead"
             )
-        x = self._named(self.encoder.transform(self.table.features))
-        return x, self.table.label, self.table.fidelity
+        return self.table
+
+    def report(self, *, folds: int = 5, evaluation: Any = None, **page: Any) -> Any:
+        """A page about the model and its training rows, which a notebook shows.
+
+        It is the page of ``polyfid report``; needs the extra ``report``.
+
+        Parameters
+        ----------
+        folds : int
+            Of the evaluation, which fits some models to each; 0 leaves it out. So does a model of
+            one level.
+        evaluation : Evaluation, optional
+            Of the same rows, if there is one already.
+        **page
+            ``title``, ``warnings``, ``annotators``, ``command`` and ``seed`` of
+            `polyfid.report.render`.
+
+        Returns
+        -------
+        Page
+            A notebook shows it; ``page.save("report.html")`` writes it to a file.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from polyfid import MultiFidelityClassifier
+        >>> from polyfid.kernels import RBF
+        >>> from polyfid.tables import TableModel, read_labelled
+        >>> crowd = pd.DataFrame({"x": range(10), "label": ["bad"] * 4 + ["good"] * 6})
+        >>> expert = pd.DataFrame({"x": [1, 3, 5, 8], "label": ["bad", "bad", "good", "good"]})
+        >>> table = read_labelled([], level_files={"crowd": crowd, "expert": expert})
+        >>> model = TableModel.fit(table, MultiFidelityClassifier(1.0 * RBF()))
+        >>> page = model.report(folds=0, title="Is it good?")
+        >>> "<h1>Is it good?</h1>" in page.html
+        True
+        """
+        # By name, since pages are made of tables: this package must work without that one.
+        notebook = import_module("polyfid.report.notebook")
+        return notebook.report_of(self, self._training_table(), folds, evaluation, **page)
 
     def unfitted(self) -> MultiFidelityClassifier:
         """A classifier with the same parameters."""

@@ -72,6 +72,21 @@ def write_table(frames: Any, path: str | os.PathLike[str], *, delimiter: str | N
             _write_text(blocks, file, mark)
 
 
+def to_csv(frame: Any) -> bytes:
+    r"""A table as the bytes of a CSV file, with formulas escaped as `write_table` does.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from polyfid.tables import to_csv
+    >>> to_csv(pd.DataFrame({"label": ["=1+1"], "p": [0.5]}))
+    b"label,p\n'=1+1,0.5\n"
+    """
+    file = io.BytesIO()
+    _write_text(_alike([frame]), file, ",")
+    return file.getvalue()
+
+
 def _alike(frames: Iterable[Any]) -> Iterator[pd.DataFrame]:
     """Data frames of pandas, which must have the same columns."""
     names: list[str] | None = None
