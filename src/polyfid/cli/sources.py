@@ -73,10 +73,12 @@ def _roles(given: Sources, **fixed: str) -> Roles:
     """The roles of columns, as far as options say."""
     from polyfid.tables import Roles
 
-    names = {name: getattr(given, name) for name in ("target", "fidelity", "id", "weight")}
+    simple = ("target", "fidelity", "id", "weight", "worker")
+    names: dict[str, Any] = {name: getattr(given, name) for name in simple}
     for name in ("features", "categorical", "levels"):
         text = getattr(given, name)
         names[name] = None if text is None else split(text)
+    names["text"] = [column for text in given.text or () for column in split(text)]
     chosen = {name: value for name, value in names.items() if value is not None}
     try:
         return Roles(**{**chosen, **fixed})

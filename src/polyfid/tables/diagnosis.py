@@ -132,7 +132,7 @@ def diagnose(table: LabelledTable, *, missing: Missing = "error") -> Diagnosis:
     problems: list[str] = []
     kinds: dict[str, str] = {}
     try:
-        encoder = TableEncoder(categorical=table.roles.categorical, missing=missing)
+        encoder = TableEncoder(**table.roles.of_features, missing=missing)
         kinds = encoder.fit(table.features).kinds_
     except TableError as error:
         problems += error.problems
