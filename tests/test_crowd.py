@@ -67,7 +67,7 @@ def test_wide_and_long_tables_and_files_give_the_same(tmp_path):
 
 def test_form_overrides_detection():
     wide = WIDE.rename(columns={"bob": "label"})
-    for table in (wide, LONG.set_axis(["id", "annotator", "answer"], axis=1)):
+    for table in (wide, LONG.set_axis(["song", "by", "genre"], axis=1)):
         with pytest.raises(ValueError, match=r"must be long, with columns 'task'.*worker="):
             to_long(table)
     twice = pd.concat([wide, wide.assign(song=[4, 5, 1])])  # tasks may have several rows

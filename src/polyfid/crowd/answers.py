@@ -121,7 +121,8 @@ class SourceTable:
         if given is not None:
             return given
         names = COMMON_NAMES[role]
-        found = [name for name in self.frame if re.sub(r"[ -]", "_", name.lower()) in names]
+        every = map(str, self.frame.columns)
+        found = [name for name in every if re.sub(r"[ -]", "_", name.lower()) in names]
         exact = [name for name in found if name == names[0]]
         if len(exact or found) > 1:
             raise self.error(
@@ -207,8 +208,9 @@ def _detect_form(table: SourceTable, columns: Mapping[str, str]) -> Form:
     raise table.error(
         f"the table must be long, with columns {name_few(columns.values())} (or others with common "
         "names, or named by task=, worker= and label=: --task, --worker and --target), or wide, "
-        "with the task in a first column that never repeats and one further column per annotator; the columns are "
-        f'{name_few(frame.columns)}. Rename them, or say form="long" or "wide" (--form)'
+        "with the task in a first column that never repeats and one further column per annotator; "
+        f"the columns are {name_few(frame.columns)}. "
+        'Rename them, or say form="long" or "wide" (--form)'
     )
 
 

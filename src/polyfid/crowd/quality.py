@@ -50,8 +50,8 @@ def annotators(
         ``agreement_majority`` (that of the others' answers to a task), and how often the answer is
         right by the class of the trusted label. With two classes these are ``sensitivity`` (of the
         class that sorts last) and ``specificity`` (of the other one), with more classes
-        ``accuracy_<class>`` for each. Shares of trusted labels come with a 95 % interval by Wilson, ``<share>_low`` and
-        ``<share>_high``. Shares of nothing are missing.
+        ``accuracy_<class>`` for each. Shares of trusted labels come with a 95 % interval by
+        Wilson, ``<share>_low`` and ``<share>_high``. Shares of nothing are missing.
 
         With items there is also ``errs_most``: the side of the median of a feature of numbers on
         which the annotator errs more often than on the other. It is empty unless the difference is
@@ -98,9 +98,7 @@ def annotators(
         columns |= _with_interval(name, hits, of)
     columns["agreement_majority"] = others.to_numpy()
     if features is not None:
-        columns["errs_most"] = _where_errors_gather(
-            read, features.drop(columns=features.columns[0])
-        )
+        columns["errs_most"] = _where_errors_gather(read, features.iloc[:, 1:])
     made = pd.DataFrame(columns).sort_values(
         ["agreement_gold", "agreement_majority"], kind="stable", ignore_index=True
     )
@@ -150,7 +148,7 @@ def answers_of(table: LabelledTable) -> tuple[pd.DataFrame, pd.DataFrame | None,
 
 def _with_interval(name: str, hits: NDArray[Any], of: NDArray[Any]) -> dict[str, Array]:
     """Shares with their 95 % intervals, missing where they are of nothing."""
-    rows = []
+    rows: list[tuple[Any, ...]] = []
     for k, n in zip(hits.tolist(), of.tolist(), strict=True):
         if n:
             ends = binomtest(k, n).proportion_ci(0.95, method="wilson")

@@ -67,13 +67,14 @@ class Embeddings:
             title = f"embeddings ({Path(source).name})"
             if _is_npy(source):
                 return cls(title, _read_npy(source, title))
-        frame = read_table(source, text={id or "id"}, **csv)
-        column = id or "id"
-        if column not in frame.columns:
-            others = [name for name in frame.columns if to_numbers(frame[name])[1].any()]
-            if id is not None or len(others) != 1:
+        wanted = [name for name in (id, "id") if name is not None]
+        frame = read_table(source, text=wanted, **csv)
+        others = [name for name in frame.columns if to_numbers(frame[name])[1].any()]
+        column = next((name for name in wanted if name in frame.columns), None)
+        if column is None:
+            if len(others) != 1:
                 advice = "name it by --id (in Python id=...)"
-                raise no_column(column, frame.columns, title, " of ids", advice)
+                raise no_column(wanted[0], frame.columns, title, " of ids", advice)
             (column,) = others
         ids = pd.Series(read_ids(frame, column))
         if ids.duplicated().any():
