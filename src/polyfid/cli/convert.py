@@ -110,6 +110,16 @@ def _to_label_studio(
     write_predictions(frame[name] if tasks is None else tasks, frame, out, **names)
 
 
+def _in_order(levels: list[str]) -> bool:
+    """Whether the names of levels say their order without further options."""
+    from polyfid.values import order_of_trust
+
+    try:
+        return [*order_of_trust(dict.fromkeys(levels, 1), str)] == levels
+    except ValueError:
+        return False
+
+
 def _to_rows(sources: Sources, seed: int, out: str, per_level: bool, console: Console) -> list[str]:
     """Write labelled rows to one file, or to one per level; the names of the files."""
     from polyfid.tables import write_table
@@ -120,7 +130,7 @@ def _to_rows(sources: Sources, seed: int, out: str, per_level: bool, console: Co
     levels = [str(level) for level in table.levels]
     if not per_level:
         write_table(frame, out)
-        if levels != sorted(levels):
+        if not (_in_order(levels) or out.lower().endswith((".parquet", ".pq"))):
             order = f"To read it with the same order of trust, add --levels '{join(levels)}'"
             console.say(order, err=out == "-")
         return [out]

@@ -148,7 +148,7 @@ class Embeddings:
         values = np.asarray(self.values[places], dtype=float)
         if not np.isfinite(values).all():
             row = int(np.argmin(np.isfinite(values).all(axis=1)))
-            whose = "" if self.ids is None else f", that of {self.ids[places[row]]!r},"
+            whose = "" if self.ids is None else f", that of {str(self.ids[places[row]])!r},"
             problem = f"row {places[row] + 1}{whose} has numbers that are missing or not finite"
             raise TableError(f"{problem}; make it again, or leave it out", path=self.title)
         added = pd.DataFrame(values, columns=list(self.names), index=frame.index)

@@ -6,18 +6,19 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import nsmallest
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.decomposition import TruncatedSVD
-from sklearn.feature_extraction.text import TfidfVectorizer
 
 from polyfid.arrays import Array, Indices
 from polyfid.rows.source import one_blas_thread
 from polyfid.tables.column import cell_texts
 from polyfid.tables.places import TableError, file_of
+
+if TYPE_CHECKING:
+    from sklearn.feature_extraction.text import TfidfVectorizer
 
 #: Numbers per text, at most. There is one for every so many different texts, too: few texts do not
 #: tell which directions matter.
@@ -109,6 +110,8 @@ class TextLearner:
 
     def encoding(self, path: str | None) -> TextEncoding:
         """What was learnt; raises an error if the column cannot be used."""
+        from sklearn.decomposition import TruncatedSVD  # which other tables are read without
+
         texts = [*self._sampled()]
         if not texts:
             raise self._error("the column is empty; leave it out of --text", path)
@@ -148,4 +151,6 @@ def read_texts(frame: pd.DataFrame, name: str) -> tuple[list[str], Indices]:
 
 
 def _make_vectorizer(**options: Any) -> TfidfVectorizer:
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
     return TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, **options)
