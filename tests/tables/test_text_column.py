@@ -202,3 +202,11 @@ def test_addresses_of_files_are_no_features():
         read_labelled([rows.drop(columns="x")])
     asked = read_labelled([rows], Roles(categorical=["image"]))
     assert asked.features.columns.tolist() == ["x", "image"]
+
+
+def test_free_text_that_repeats_is_no_category():
+    often = pd.concat([reviews(30)[["text"]]] * 5)  # as in rows of a crowd
+    with pytest.raises(TableError, match="30 different texts in 150 rows"):
+        TableEncoder().fit(often)
+    short = often.assign(text=often["text"].str.split().str[:4].str.join(" "))
+    assert len(TableEncoder().fit(short).names_) > 20

@@ -78,7 +78,7 @@ def _lines(table: pd.DataFrame, classes: list[object]) -> list[str]:
             f"often they say {negative!r} where that is. Shares in per cent, with 95 % intervals.",
         ]
     else:
-        by_class: list[list[object]] = [["right where the trusted label is", *classes]]
+        by_class: list[list[object]] = [["right where trusted is", *classes]]
         for row in table.to_dict("records"):
             accuracy = [_percent(row[f"accuracy_{name}"]) for name in classes]
             by_class.append([row["worker"], *accuracy])

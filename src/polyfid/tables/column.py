@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -25,8 +25,9 @@ Missing = Literal["error", "median", "indicator"]
 MISSING = ["", "NA", "N/A", "#N/A", "NaN", "nan", "NAN", "-nan", "null", "NULL", "None", "?"]
 #: The category of empty cells.
 EMPTY = "(empty)"
-#: A column of text with more different cells than this, and than half of its rows, is no category.
-MOST_CATEGORIES = 20
+#: A column of text with more different cells than this is no category if they are more than half
+#: of its rows, or if most of them have as many words as PROSE: rows of a crowd repeat their items.
+MOST_CATEGORIES, PROSE = 20, 5
 
 #: What polyfid learns from, for messages on tables that have something else only.
 USABLE = (
@@ -136,6 +137,10 @@ def holds_addresses(values: pd.Series) -> bool:
         return False
     texts = [str(text) for text in pd.unique(values.dropna()).tolist()]
     return len(texts) > 1 and all(map(_ADDRESS.match, texts))
+
+
+def _is_prose(texts: Sequence[str]) -> bool:
+    return 2 * sum(len(text.split()) >= PROSE for text in texts) > len(texts)
 
 
 def is_text(values: pd.Series) -> bool:
@@ -387,7 +392,8 @@ class CategoryLearner(_Learner):
             raise self.error(_NO_CELLS, path)
         if 0 < self._typos.count < self._n_numbers:  # a slip, not a category
             raise self._typos.error(n=self._n_numbers)
-        if len(texts) > max(MOST_CATEGORIES, n_cells / 2) and not self.declared:
+        many = len(texts) > MOST_CATEGORIES and (len(texts) > n_cells / 2 or _is_prose(texts))
+        if many and not self.declared:
             raise self.error(
                 f"there are {len(texts)} different texts in {n_cells} rows, so that it looks like "
                 f"names or free text ({name_few(map(shortened, texts[:3]))}, ...), not like "
