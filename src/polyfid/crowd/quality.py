@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import binomtest, hypergeom
+from scipy.stats import hypergeom
 
 from polyfid.arrays import Array
 from polyfid.crowd.answers import Answers, Form, read_answers
 from polyfid.crowd.consensus import agreement_with_others
 from polyfid.crowd.join import read_items
+from polyfid.evaluation.verdict import Estimate
 from polyfid.tables import LabelledTable, TableError
 from polyfid.tables.column import to_numbers
 from polyfid.text import percent
@@ -151,8 +152,8 @@ def _with_interval(name: str, hits: NDArray[Any], of: NDArray[Any]) -> dict[str,
     rows: list[tuple[Any, ...]] = []
     for k, n in zip(hits.tolist(), of.tolist(), strict=True):
         if n:
-            ends = binomtest(k, n).proportion_ci(0.95, method="wilson")
-            rows.append((k / n, ends.low, ends.high))
+            share = Estimate.of_share(k, n)
+            rows.append((share.value, share.low, share.high))
         else:
             rows.append((np.nan, np.nan, np.nan))
     values = np.array(rows, dtype=float).reshape(-1, 3)
