@@ -153,6 +153,8 @@ def diagnose(table: LabelledTable, *, missing: Missing = "error") -> Diagnosis:
             "features with one value only, which tell",
         )
         notes.append(f"{one if len(constant) == 1 else many} nothing: {name_few(constant)}")
+    if table.roles.worker is not None:
+        notes.append(f"column {table.roles.worker!r} says who gave each label, and is no feature")
     if table.left_out:
         plural = "s" * (len(table.left_out) > 1)
         notes.append(f"column{plural} left out: {name_few(table.left_out)}")
