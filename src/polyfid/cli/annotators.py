@@ -22,9 +22,9 @@ def annotators(
 ) -> None:
     """Report on each annotator: agreement with trusted labels and others, and where errors gather.
 
-    From crowd tables (--answers, with --gold and --items if there are any), an export of Label
-    Studio, or tables with a column of annotators, whose top level is trusted. Intervals are of
-    95 %.
+    It takes crowd tables (--answers, and --gold and --items if there are any),
+    an export of Label Studio, or tables with a column of annotators, whose top
+    level is trusted. Intervals are of 95 %.
     """
     from polyfid.tables import write_table
 
