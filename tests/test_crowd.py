@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
 
-from polyfid.crowd import to_long, to_rows, workers
+from polyfid.crowd import annotators, answers_of, to_long, to_rows, workers
+from polyfid.tables import diagnose, read_labelled
 
 ITEMS = pd.DataFrame({"id": [3, 1, 2], "x": [0.3, 0.1, 0.2], "kind": ["c", "a", "b"]})
 WIDE = pd.DataFrame(
@@ -67,7 +68,7 @@ def test_wide_and_long_tables_and_files_give_the_same(tmp_path):
 
 def test_form_overrides_detection():
     wide = WIDE.rename(columns={"bob": "label"})
-    for table in (wide, LONG.set_axis(["id", "annotator", "answer"], axis=1)):
+    for table in (wide, LONG.set_axis(["song", "by", "genre"], axis=1)):
         with pytest.raises(ValueError, match=r"must be long, with columns 'task'.*worker="):
             to_long(table)
     twice = pd.concat([wide, wide.assign(song=[4, 5, 1])])  # tasks may have several rows
@@ -299,3 +300,121 @@ def test_any_answers_give_rows_or_a_value_error(rows):
                 continue
             assert made["label"].notna().all()
             assert (made["weight"] > 0).all()
+
+
+# Common names, places, annotators
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("id", "annotator", "answer"),
+        ("Item_ID", "user", "rating"),
+        ("question", "worker id", "Response"),
+        ("task_id", "labeler", "label"),
+    ],
+)
+def test_columns_are_recognised_by_common_names(names):
+    named = LONG.set_axis(list(names), axis=1)
+    assert_frame_equal(to_long(named), to_long(LONG))
+    gold = GOLD.set_axis(["item", "answer"], axis=1)
+    items = ITEMS.rename(columns={"id": "item_id"})
+    rows = to_rows(items, named, gold)
+    expected = to_rows(ITEMS, LONG, GOLD).rename(columns={"id": "item_id"})
+    assert_frame_equal(rows, expected)
+
+
+def test_exact_names_win_and_two_others_are_an_error():
+    both = LONG.assign(id=range(6), annotator="x", rating="y")
+    assert_frame_equal(to_long(both), to_long(LONG))
+    with pytest.raises(ValueError, match=r"'item', 'question' could each be the task.*--task"):
+        to_long(LONG.rename(columns={"task": "item"}).assign(question=1))
+    with pytest.raises(ValueError, match=r"items: columns 'item', 'task_id' could.*--id"):
+        to_rows(ITEMS.rename(columns={"id": "item"}).assign(task_id=1), LONG)
+    chosen = to_long(LONG.rename(columns={"task": "item"}).assign(question=1), task="item")
+    assert chosen.columns.tolist() == ["item", "worker", "label"]
+
+
+def test_messages_about_rows_name_the_file_of_items(tmp_path):
+    ITEMS.assign(x=[0.1, None, 0.2]).to_csv(tmp_path / "items.csv", index=False)
+    table = read_labelled([to_rows(tmp_path / "items.csv", LONG, GOLD)])
+    assert diagnose(table).problems[0].startswith("items.csv, row 3, column 'x': the cell is empty")
+    LONG.to_csv(tmp_path / "said.csv", index=False)
+    with pytest.raises(ValueError, match=r"gold has labels that nobody in answers \(said.csv\)"):
+        to_rows(ITEMS, tmp_path / "said.csv", GOLD.assign(label="perhaps"))
+
+
+def test_groups_of_skill_are_listed():
+    items, answers, gold = simulated()
+    rows = to_rows(items, answers, gold, level="skill", n_groups=2)
+    groups = rows.attrs["groups"]
+    assert list(groups) == ["crowd-1", "crowd-2"]
+    assert {*groups["crowd-1"]} == {"w0", "w1", "w2"}
+    assert groups["crowd-2"][-1] in {"w4", "w5"}
+
+
+def test_annotators_are_reported():
+    items, answers, gold = simulated(400, classes=("no", "yes"))
+    table = annotators(answers, gold.head(300), items)
+    assert set(table["worker"]) == {f"w{k}" for k in range(6)}
+    assert {*table["worker"][:3]} == {"w0", "w1", "w2"}  # the least right first
+    right = is_right(answers, gold, "task")
+    for _, row in table.iterrows():
+        own = answers["worker"] == row["worker"]
+        judged = own & (answers["task"] < 300)
+        assert row["n"] == own.sum()
+        assert row["n_gold"] == judged.sum()
+        assert row["agreement_gold"] == pytest.approx(right[judged].mean())
+        assert row["agreement_gold_low"] < row["agreement_gold"] < row["agreement_gold_high"]
+        truth = gold.set_index("task")["label"].loc[answers["task"]].to_numpy()
+        for name, label in (("sensitivity", "yes"), ("specificity", "no")):
+            assert row[name] == pytest.approx(right[judged & (truth == label)].mean())
+    few = annotators(answers, gold.head(30)).set_index("worker")
+    many = table.set_index("worker")
+    width = few["agreement_gold_high"] - few["agreement_gold_low"]
+    assert (width > many["agreement_gold_high"] - many["agreement_gold_low"]).all()
+    assert not table["errs_most"].any()  # errors are anywhere
+    assert "errs_most" not in few
+
+
+def test_shares_of_nothing_are_missing():
+    table = annotators(LONG).set_index("worker")
+    assert table["agreement_gold"].isna().all()
+    assert table["agreement_majority"].notna().all()
+    classes = annotators(*simulated(60)[1:])
+    assert classes.attrs["classes"] == ["a", "b", "c"]
+    assert {"accuracy_a", "accuracy_b_low", "accuracy_c_high"} <= {*classes.columns}
+
+
+def test_where_an_annotator_errs_is_named():
+    rng = np.random.RandomState(0)
+    items = pd.DataFrame({"id": range(200), "x": rng.uniform(size=200), "y": rng.uniform(size=200)})
+    items["colour"] = "red"
+    truth = rng.choice(["a", "b"], 200)
+    other = np.where(truth == "a", "b", "a")
+    high = (items["x"] > items["x"].median()).to_numpy()
+    said = {
+        "ann": np.where(high & (rng.uniform(size=200) < 0.6), other, truth),
+        "bob": np.where(~high & (rng.uniform(size=200) < 0.6), other, truth),
+        "cat": np.where(rng.uniform(size=200) < 0.3, other, truth),
+    }
+    wide = pd.DataFrame({"task": range(200), **said})
+    gold = pd.DataFrame({"task": range(200), "label": truth})
+    errs = annotators(wide, gold, items).set_index("worker")["errs_most"]
+    assert errs["ann"].startswith("where x is above 0.")
+    assert errs["bob"].startswith("where x is not above 0.")
+    assert "elsewhere 0 of 100 (0 %)" in errs["ann"]
+    assert errs["cat"] == ""
+
+
+def test_annotators_of_labelled_rows():
+    items, answers, gold = simulated(classes=("no", "yes"))
+    expected = annotators(answers, gold, items)
+    rows = to_rows(items, answers, gold)
+    table = read_labelled([rows])
+    assert_frame_equal(annotators(*answers_of(table)), expected)
+    without_ids = read_labelled([rows.drop(columns="id")])
+    made = annotators(*answers_of(without_ids))
+    assert_frame_equal(made.drop(columns="errs_most"), expected.drop(columns="errs_most"))
+    with pytest.raises(ValueError, match=r"says who gave its label.*--worker"):
+        answers_of(read_labelled([rows.drop(columns="worker")]))

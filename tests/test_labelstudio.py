@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 
 from polyfid import __version__
 from polyfid.crowd import to_rows
-from polyfid.labelstudio import Export, LabelStudioError, read_export, write_predictions
+from polyfid.labelstudio import (
+    Export,
+    LabelStudioError,
+    read_export,
+    read_items,
+    write_predictions,
+)
 
 
 def choice(label, name="genre"):
@@ -282,3 +288,19 @@ def test_mistakes_are_named_and_no_file_is_left(tmp_path, tasks, proba, names, m
     with pytest.raises(LabelStudioError, match=message):
         write_predictions(tasks, proba, tmp_path / "out.json", **(NAMES | names))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_messages_name_the_file(tmp_path):
+    file = tmp_path / "songs.json"
+    file.write_text(json.dumps(PROJECT))
+    with pytest.raises(LabelStudioError, match=r"songs.json: trusted: nobody called 'zoe'"):
+        read_export(file, trusted=["zoe"])
+    with pytest.raises(LabelStudioError, match=r"songs.json: from_name .*got 'mood'"):
+        read_export(file, from_name="mood")
+    with pytest.raises(LabelStudioError, match=r"songs.json: features: 'parts' must be"):
+        read_items(file, features=["parts"])
+    file.write_text('[{"id": 1}]')
+    proba = pd.DataFrame({"id": [1], "p_a": [1.0]})
+    with pytest.raises(LabelStudioError, match=r"songs.json: task 1 of the list must be"):
+        write_predictions(file, proba, tmp_path / "out.json", from_name="a", to_name="b")
+    assert not (tmp_path / "out.json").exists()

@@ -146,3 +146,148 @@ def test_other_json_is_no_table(polyfid, folder):
     said = polyfid("check --level a=t.json --level b=expert.csv", code=1).stderr
     assert "t.json: JSON is no table" in said
     assert "t.json must be a list" in polyfid("predict model.polyfid t.json", code=1).stderr
+
+
+def test_common_names_need_no_options(polyfid, crowd):
+    long, gold = crowd
+    expected = polyfid.json(f"check {TABLES} --answers long.csv")
+    pd.read_csv("items.csv").rename(columns={"id": "item_id"}).to_csv("items.csv", index=False)
+    long.set_axis(["item", "user", "answer"], axis=1).to_csv("long.csv", index=False)
+    gold.set_axis(["id", "rating"], axis=1).to_csv("gold.csv", index=False)
+    assert polyfid.json(f"check {TABLES} --answers long.csv") == expected
+    long.assign(item=1, question=2).drop(columns="task").to_csv("long.csv", index=False)
+    said = polyfid.refusal(f"check {TABLES} --answers long.csv", code=1)
+    assert "answers (long.csv): columns 'item', 'question' could each be the task" in said
+
+
+def test_the_worker_is_kept_and_groups_are_listed(polyfid, crowd, no_crowd_kit):
+    polyfid(f"convert {TABLES} --answers long.csv --crowd answer -o rows.csv")
+    assert {*pd.read_csv("rows.csv")["worker"]} == {"ann", "bob", "cat", "dan", "gold"}
+    for verb in ("check", "convert -o rows.csv", "fit --kernel rbf"):
+        said = polyfid(f"{verb} {TABLES} --answers long.csv --crowd skill").stderr
+        assert "annotators by skill, the least first: crowd-1: " in said
+        assert said.strip().endswith("crowd-2: dan, ann")
+
+
+def test_annotators(polyfid, crowd):
+    text = polyfid("annotators --answers long.csv --gold gold.csv").stdout
+    assert "Sensitivity is how often they say 'hot'" in text
+    assert "  ann " in text
+    found = polyfid.json(f"annotators {TABLES} --answers wide.csv")
+    by_name = {row["worker"]: row for row in found["annotators"]}
+    assert found["classes"] == ["cold", "hot"]
+    assert by_name["ann"]["agreement_gold"] > by_name["dan"]["agreement_gold"]
+    assert by_name["bob"]["n_gold"] == N // 2
+    polyfid(f"annotators {TABLES} --answers wide.csv -o people.csv")
+    assert pd.read_csv("people.csv")["worker"].tolist() == [*by_name]
+    assert polyfid.json("annotators --answers long.csv")["annotators"][0]["agreement_gold"] is None
+    # The same from one tidy table.
+    polyfid(f"convert {TABLES} --answers long.csv --crowd answer -o rows.csv")
+    tidy = polyfid.json("annotators rows.csv --levels crowd,gold")
+    assert tidy["annotators"] == found["annotators"]
+    renamed = pd.read_csv("rows.csv").rename(columns={"worker": "who"})
+    renamed.to_csv("rows.csv", index=False)
+    assert tidy == polyfid.json("annotators rows.csv --levels crowd,gold --worker who")
+    said = polyfid("annotators rows.csv --levels crowd,gold --features heat", code=1).stderr
+    assert "--worker" in said
+
+
+def test_annotators_of_an_export(polyfid, export):
+    found = polyfid.json("annotators export.json --trusted 3")
+    (first, second) = found["annotators"]
+    assert (first["worker"], second["worker"]) == ("1", "2")
+    assert second["agreement_gold"] == 1.0
+    assert first["agreement_gold"] < 1.0
+
+
+def test_annotators_with_many_classes(polyfid, folder):
+    tasks = np.arange(60)
+    truth = np.array([f"class {k % 12}" for k in tasks])
+    pd.DataFrame({"task": tasks, "ann": truth, "bob": truth[::-1]}).to_csv("a.csv", index=False)
+    pd.DataFrame({"task": tasks, "label": truth}).to_csv("g.csv", index=False)
+    text = polyfid("annotators --answers a.csv --gold g.csv").stdout
+    assert "does not fit here" in text
+    pd.DataFrame({"task": tasks, "ann": tasks % 3, "bob": 0}).to_csv("a.csv", index=False)
+    pd.DataFrame({"task": tasks, "label": tasks % 3}).to_csv("g.csv", index=False)
+    text = polyfid("annotators --answers a.csv --gold g.csv").stdout
+    assert "right where trusted is    0    1    2" in text
+
+
+@pytest.fixture
+def texts(folder):
+    """A project whose tasks are texts and images; annotator 3 is right."""
+    rng = np.random.RandomState(0)
+    tasks = []
+    for i in range(80):
+        label = ("pop", "rock")[i % 2]
+        words = ["guitar", "drums", "loud"] if label == "rock" else ["dance", "synth", "sweet"]
+        text = " ".join(rng.permutation([*words, "song", "about", "love", f"take{i}"]))
+        entry = {"type": "choices", "from_name": "genre", "to_name": "song"}
+        said = [
+            {"completed_by": who, "result": [{**entry, "value": {"choices": [label]}}]}
+            for who in (1, 2, 3)[: 3 if i < 40 else 2]
+        ]
+        data = {"text": text, "cover": f"s3://covers/{i}.jpg"}
+        tasks.append({"id": i + 1, "data": data, "annotations": said if i < 60 else []})
+    (folder / "texts.json").write_text(json.dumps(tasks))
+    return tasks
+
+
+def test_a_project_of_texts_goes_there_and_back(polyfid, texts, folder):
+    fit = "fit texts.json --trusted 3 --kernel rbf -q"
+    assert "name it as text (--text)" in polyfid(fit, code=1).stderr
+    polyfid(f"{fit} --text text")
+    polyfid("predict model.polyfid texts.json --block 33 -o out.csv")
+    predicted = pd.read_csv("out.csv")
+    assert predicted["id"].tolist() == [task["id"] for task in texts]
+    assert predicted["label"].tolist() == ["pop", "rock"] * 40
+    polyfid(f"convert out.csv {TAGS} --tasks texts.json -o tasks.json")
+    made = json.loads((folder / "tasks.json").read_text())
+    assert [task["data"] for task in made] == [task["data"] for task in texts]
+    check = polyfid.json("check texts.json --trusted 3 --text text")
+    assert [(f["name"], f["kind"]) for f in check["features"]] == [("text", "text")]
+    assert "column left out: 'cover'" in check["notes"]
+
+
+def test_a_project_of_images_needs_embeddings(polyfid, texts, folder):
+    for task in texts:
+        del task["data"]["text"]
+    (folder / "texts.json").write_text(json.dumps(texts))
+    said = polyfid("check texts.json --trusted 3", code=1).stderr
+    assert said.startswith("polyfid: texts.json: there is no column to learn from")
+    assert "embeddings (--embeddings FILE)" in said
+    values = np.random.RandomState(0).normal(size=(80, 2))
+    values[:, 0] += np.where(np.arange(80) % 2, 2.0, -2.0)
+    np.save("emb.npy", values)
+    frame = pd.DataFrame(values, columns=["a", "b"]).assign(id=[t["id"] for t in texts])
+    frame[::-1].to_parquet("emb.parquet")
+    given = "texts.json --trusted 3 --kernel rbf"
+    for file in ("emb.npy", "emb.parquet"):
+        polyfid(f"fit {given} -q --embeddings {file}")
+        polyfid(f"predict model.polyfid texts.json --block 33 --embeddings {file} -o {file}.csv")
+        assert (pd.read_csv(f"{file}.csv")["label"] == ["pop", "rock"] * 40).mean() > 0.9
+    assert polyfid.json(f"evaluate {given} --embeddings emb.npy --folds 2")
+    assert "--embeddings" in polyfid("predict model.polyfid texts.json", code=1).stderr
+    frame[4:].to_csv("few.csv", index=False)
+    said = polyfid(f"check {given[:23]} --embeddings few.csv", code=1).stderr
+    assert "embeddings (few.csv): 4 of 60 ids of column 'id' have no embedding: '1', '2'" in said
+
+
+def test_texts_and_embeddings_of_tables(polyfid, folder):
+    rng = np.random.RandomState(0)
+    label = np.array(["a", "b"] * 30)
+    words = {"a": ["apple", "apricot"], "b": ["beet", "bean"]}
+    text = [" ".join(rng.permutation([*words[one], "and"])) for one in label]
+    note = ["ripe and ready", "green and hard", "ready and green"] * 20
+    rows = pd.DataFrame({"text": text, "note": note, "label": label, "fidelity": [1, 2] * 30})
+    rows.loc[:9, "fidelity"] = [1, 1, 2, 2, 1, 1, 2, 2, 1, 2]
+    rows.to_csv("rows.csv", index=False)
+    ways = ("--text text,note", "--text text --text note")
+    found = [polyfid.json(f"check rows.csv {way}")["features"] for way in ways]
+    assert found[0] == found[1]
+    assert [f["kind"] for f in found[0]] == ["text", "text"]
+    polyfid("fit rows.csv --text text --kernel rbf -q --in-blocks --inducing 10 --block 20")
+    np.save("emb.npy", np.zeros((60, 1)))
+    refusal = polyfid.refusal("fit rows.csv --embeddings emb.npy --text text --in-blocks")
+    assert "--embeddings are for tables that are read at once" in refusal
+    assert "did you mean 'text'" in polyfid("check rows.csv --text txt", code=1).stderr

@@ -46,10 +46,11 @@ def test_all_problems_are_listed_with_their_places():
 
 
 def test_odd_things_are_noted():
-    diagnosis = diagnose(make(x=1.0, c="r", id="a", worker="w"))
+    diagnosis = diagnose(make(x=1.0, c="r", id="a", worker="w", unnamed_5=1))
     text = "\n".join(diagnosis.notes)
     assert "one value only, which tell nothing: 'x', 'c'" in text
-    assert "column left out: 'worker'" in text
+    assert "column 'worker' says who gave each label, and is no feature" in text
+    assert "column left out: 'unnamed_5'" in text
     assert "points have different labels within one level" in text
     assert "ids come more than once within a level, first 'a' in table 1, row 2" in text
     assert diagnosis.duplicates == 4

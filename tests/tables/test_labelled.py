@@ -81,7 +81,12 @@ def test_columns_that_are_no_features(write):
     path = write(",x,worker,label,fidelity,\n0,1,ann,a,c,\n1,2,bob,b,c,\n")
     table = read_labelled([path])
     assert table.features.columns.tolist() == ["x"]
-    assert table.left_out == ("unnamed_1", "worker", "unnamed_6")
+    assert table.left_out == ("unnamed_1", "unnamed_6")
+    assert table.worker.tolist() == table.to_frame()["worker"].tolist() == ["ann", "bob"]
+    assert read_labelled([path], Roles(worker="x", features=["worker"])).worker.tolist() == [
+        "1",
+        "2",
+    ]
     asked = read_labelled([path], Roles(features=["worker", "unnamed_1"]))
     assert asked.features.columns.tolist() == ["worker", "unnamed_1"]
     roles = Roles(features=["weight", "x"], categorical=["x"], levels=["crowd", "gold"])

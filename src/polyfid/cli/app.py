@@ -14,6 +14,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from polyfid import __version__
+from polyfid.cli.annotators import annotators
 from polyfid.cli.console import exit_codes
 from polyfid.cli.convert import check, convert
 from polyfid.cli.models import fit, inspect, predict
@@ -74,5 +75,5 @@ def _as_command(verb: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-for _verb in (demo, check, fit, predict, evaluate, report, inspect, convert):
+for _verb in (demo, check, fit, predict, evaluate, report, inspect, annotators, convert):
     app.command()(_as_command(_verb))

@@ -126,7 +126,7 @@ def _to_rows(
     console.say(f"Levels: {by_trust(levels)}", err=out == "-")
     if not per_level:
         write_table(frame, out)
-        if len(levels) > 1:
+        if len(levels) > 1 and not out.lower().endswith((".parquet", ".pq")):
             order = f"To read it with this order of trust, add --levels {quote(join(levels))}"
             console.say(order, err=out == "-")
         return [out], levels[-1]

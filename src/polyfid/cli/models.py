@@ -18,6 +18,7 @@ from polyfid.cli.sources import (
     cluster,
     inputs_of,
     load_table_model,
+    read_embeddings,
     read_sources,
     rows_of,
     tables_of,
@@ -178,6 +179,14 @@ def predict(
     id: Annotated[
         str | None, typer.Option("--id", help="Column of names.", show_default="as in the fit")
     ] = None,
+    embeddings: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Embeddings of the rows, for a model that was fitted to some: .npy in the order "
+            "of the rows, or CSV or Parquet with a column of ids.",
+        ),
+    ] = None,
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Number of threads.", show_default="all cores")
     ] = None,
@@ -185,7 +194,7 @@ def predict(
     """Predict the labels of new rows, block by block: the file may be larger than memory."""
     from polyfid.tables import write_table
 
-    check_out(out, [model, new], ENDINGS, console)
+    check_out(out, [model, new, *filter(None, [embeddings])], ENDINGS, console)
     csv = text.csv
     loaded = load_table_model(model)
     levels = [str(level) for level in loaded.classifier.levels_]
@@ -201,7 +210,9 @@ def predict(
         console.warnings() as notes,
         console.progress("Predicting") as bar,
     ):
-        blocks = loaded.read_blocks(rows_of(new), id=id, rows=many.block, **csv)
+        more = read_embeddings(embeddings, id or loaded.roles.id, csv)
+        rows = rows_of(new)
+        blocks = loaded.read_blocks(rows, id=id, rows=many.block, embeddings=more, **csv)
         write_table(bar.over(loaded.predict_blocks(blocks, fidelity, id, jobs, client)), out)
     if out != "-":
         console.say(f"{bar.done:,} rows predicted")

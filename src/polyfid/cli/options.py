@@ -70,6 +70,16 @@ class Tables:
     categorical: Text = _tables(
         "Columns of numbers that are categories.", shown="columns of text only", metavar="A,B,…"
     )
+    text: list[str] | None = _tables(
+        "Columns of free text, which become numbers by their words; can be repeated.",
+        metavar="A,B,…",
+    )
+    embeddings: Text = _tables(
+        "Numbers that another program made of images, sound or texts, as further features: .npy "
+        "with one row per row of the tables (of the items, of the tasks) in their order, or CSV or "
+        "Parquet with a column of ids.",
+        metavar="FILE",
+    )
     missing: Literal["error", "median", "indicator"] = _tables(
         "Missing values. error: refuse them. median: replace them. indicator: also mark them.",
         default="error",
@@ -126,8 +136,12 @@ class Sources(TextFormat, Tables):
     aggregate: (
         Literal["majority", "dawid-skene", "one-coin-dawid-skene", "glad", "mace", "m-msr"] | None
     ) = _crowd("Aggregate the answers to one row per item; all but majority by crowd-kit.")
-    task: Text = _crowd("Column of answers and gold that names the item.", shown="task")
-    worker: Text = _crowd("Column of answers that names the annotator.", shown="worker")
+    task: Text = _crowd(
+        "Column of answers and gold that names the item.", shown="task, item, …, whichever is there"
+    )
+    worker: Text = _crowd(
+        "Column that names the annotator.", shown="worker, annotator, … if present"
+    )
     form: Literal["long", "wide"] | None = _crowd("Form of the answers.", shown="detected")
     trusted: Text = _crowd(
         "Label Studio: trusted annotators, by id or e-mail address.", metavar="A,B,…"

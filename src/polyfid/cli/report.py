@@ -34,7 +34,7 @@ def evaluate(
 
     with console.warnings() as notes:
         table = read_sources(sources, fitting.seed)
-        encoder = TableEncoder(categorical=table.roles.categorical, missing=sources.missing)
+        encoder = TableEncoder(**table.roles.of_features, missing=sources.missing)
         encoder.fit(table.features)  # reports bad cells before models are fitted
         model = make_classifier(fitting)
         result = evaluate_table(table, encoder, model, fitting, folds, console)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import gzip
 import os
+import warnings
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,9 +16,12 @@ import typer
 from polyfid.cli.config import split
 from polyfid.cli.console import Console
 from polyfid.cli.options import ManyRows, Sources
+from polyfid.text import first_few
 
 if TYPE_CHECKING:
-    from polyfid.tables import LabelledTable, Roles, TableModel
+    import pandas as pd
+
+    from polyfid.tables import Embeddings, LabelledTable, Roles, TableModel
 
 #: Endings of the tables that can be written.
 ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".parquet", ".pq")
@@ -35,10 +39,18 @@ def read_sources(given: Sources, seed: int = 0) -> LabelledTable:
     from polyfid.tables import read_labelled
 
     inputs_of(given)
-    if _is_crowd(given):
+    if is_crowd(given):
         return _read_crowd(given, seed)
     files, roles, levels = tables_of(given)
-    return read_labelled(files, roles, level_files=levels, **given.csv)
+    more = read_embeddings(given.embeddings, given.id, given.csv)
+    return read_labelled(files, roles, level_files=levels, embeddings=more, **given.csv)
+
+
+def read_embeddings(file: str | None, id: str | None, csv: Mapping[str, Any]) -> Embeddings | None:
+    """The embeddings in a file, if one is named."""
+    from polyfid.tables import Embeddings
+
+    return None if file is None else Embeddings.read(file, id, **csv)
 
 
 def inputs_of(given: Sources) -> list[str]:
@@ -50,7 +62,8 @@ def inputs_of(given: Sources) -> list[str]:
             "give labelled rows in one way: FILES, or --level NAME=FILE (once per level), or "
             "--items and --answers (and --gold)"
         )
-    files = [*(given.files or []), *levels.values(), *crowd]
+    more = [] if given.embeddings is None else [given.embeddings]
+    files = [*(given.files or []), *levels.values(), *crowd, *more]
     if files.count("-") > 1:
         raise typer.BadParameter("- is standard input, which can be read only once")
     return files
@@ -69,14 +82,16 @@ def tables_of(given: Sources) -> tuple[list[str], Roles, dict[str, str] | None]:
     return [], roles, levels
 
 
-def _roles(given: Sources, **fixed: str) -> Roles:
+def _roles(given: Sources, **fixed: str | None) -> Roles:
     """The roles of columns, as far as options say."""
     from polyfid.tables import Roles
 
-    names = {name: getattr(given, name) for name in ("target", "fidelity", "id", "weight")}
+    simple = ("target", "fidelity", "id", "weight", "worker")
+    names: dict[str, Any] = {name: getattr(given, name) for name in simple}
     for name in ("features", "categorical", "levels"):
         text = getattr(given, name)
         names[name] = None if text is None else split(text)
+    names["text"] = [column for text in given.text or () for column in split(text)]
     chosen = {name: value for name, value in names.items() if value is not None}
     try:
         return Roles(**{**chosen, **fixed})
@@ -108,15 +123,16 @@ def is_export(file: str) -> bool:
     return file.lower().endswith(".json")
 
 
-def _is_crowd(given: Sources) -> bool:
+def is_crowd(given: Sources) -> bool:
+    """Whether rows are to be made of answers: crowd tables, or an export of Label Studio."""
     return any((given.items, given.answers, given.gold, *map(is_export, given.files or [])))
 
 
 def _read_crowd(given: Sources, seed: int) -> LabelledTable:
     """The rows of crowd tables or of an export of Label Studio."""
     from polyfid.crowd import to_rows
-    from polyfid.labelstudio import read_export
-    from polyfid.tables import read_labelled, read_table
+    from polyfid.tables import read_labelled
+    from polyfid.tables.column import read_ids
 
     for name in ("fidelity", "weight"):
         if getattr(given, name) is not None:
@@ -135,25 +151,50 @@ def _read_crowd(given: Sources, seed: int) -> LabelledTable:
         "aggregate": given.aggregate,
         "random_state": seed,
     }
-    item = "id"
+    answers, gold, items, columns = crowd_tables(given)
+    if items is None:
+        raise typer.BadParameter("--items and --answers go together; --gold is optional")
+    rows = to_rows(items, answers, gold, **how, **columns)
+    if groups := rows.attrs.get("groups"):
+        listed = "; ".join(f"{name}: {first_few(who, 12)}" for name, who in groups.items())
+        warnings.warn(f"annotators by skill, the least first: {listed}", UserWarning, stacklevel=2)
+    item = str(rows.columns[0])
+    more = read_embeddings(given.embeddings, item, given.csv)
+    if more is not None:
+        more = more.with_ids(read_ids(items, item))
+    # The rows have these columns whatever those of the answers are called.
+    roles = _roles(given, target="label", id=item, worker=None)
+    return read_labelled([rows], roles, embeddings=more)
+
+
+def crowd_tables(
+    given: Sources,
+) -> tuple[pd.DataFrame, pd.DataFrame | None, pd.DataFrame | None, dict[str, Any]]:
+    """Answers, trusted labels and items, and which of their columns is what.
+
+    They are those of crowd tables or of an export of Label Studio.
+    """
+    from polyfid.labelstudio import read_export
+    from polyfid.tables import RowPlaces, read_table
+
     if given.files:
         if len(given.files) > 1:
             raise typer.BadParameter("a JSON export of Label Studio must be the only file")
-        (export,) = given.files
+        (file,) = given.files
         trusted = None if given.trusted is None else split(given.trusted)
-        items, answers, gold = read_export(export, from_name=given.from_name, trusted=trusted)
-    else:
-        if given.items is None or given.answers is None:
-            raise typer.BadParameter("--items and --answers go together; --gold is optional")
-        items, answers = (read_table(file, **given.csv) for file in (given.items, given.answers))
-        gold = None if given.gold is None else read_table(given.gold, **given.csv)
-        columns = {"task": given.task, "worker": given.worker, "label": given.target}
-        how |= {k: v for k, v in columns.items() if v is not None}
-        item = given.id or item
-        how |= {"form": given.form, "item_id": item}
-    rows = to_rows(items, answers, gold, **how)
-    # The rows have these columns whatever those of the answers are called.
-    return read_labelled([rows], _roles(given, target="label", id=item))
+        export = read_export(file, from_name=given.from_name, trusted=trusted)
+        for frame in export:
+            if frame is not None:
+                RowPlaces.of_file(Path(file).name, len(frame)).attached_to(frame)
+        return export.answers, export.gold, export.items, {}
+    if given.answers is None:
+        raise typer.BadParameter("--items and --answers go together; --gold is optional")
+    answers = read_table(given.answers, **given.csv)
+    gold = None if given.gold is None else read_table(given.gold, **given.csv)
+    texts = {column for text in given.text or () for column in split(text)}
+    items = None if given.items is None else read_table(given.items, text=texts, **given.csv)
+    columns = {"task": given.task, "worker": given.worker, "label": given.target}
+    return answers, gold, items, {**columns, "form": given.form, "item_id": given.id}
 
 
 def rows_of(file: str) -> Any:
@@ -204,7 +245,9 @@ def cluster(address: str | None) -> Iterator[Any]:
 
 def choose_blocks(given: Sources, many: ManyRows) -> tuple[bool, str]:
     """Whether to read the tables in blocks, and the reason."""
-    crowd = _is_crowd(given)
+    crowd = is_crowd(given)
+    if many.in_blocks and given.embeddings is not None:
+        raise typer.BadParameter("--embeddings are for tables that are read at once; leave one out")
     options = {"--in-blocks": many.in_blocks, "--checkpoint": many.checkpoint, "--dask": many.dask}
     asked = next((name for name, value in options.items() if value), None)
     if asked and crowd:
@@ -217,7 +260,7 @@ def choose_blocks(given: Sources, many: ManyRows) -> tuple[bool, str]:
     if asked:
         return True, f"because of {asked}"
     files = inputs_of(given)
-    if crowd or many.in_blocks is False or "-" in files:
+    if crowd or many.in_blocks is False or "-" in files or given.embeddings is not None:
         return False, ""
     sizes = [estimate_size(file, given.csv.get("delimiter")) for file in files]
     rows, cells = sum(n for n, _ in sizes), sum(n * columns for n, columns in sizes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -21,6 +22,21 @@ Form = Literal["long", "wide"]
 
 #: Arguments that name columns, and the options of the command line that set them.
 OPTIONS = {"item_id": "--id", "task": "--task", "worker": "--worker", "label": "--target"}
+#: Names by which columns are recognised where nothing is said; the first one counts before others.
+COMMON_NAMES = {
+    "item_id": ("id", "item_id", "task_id", "item", "task", "question"),
+    "task": ("task", "task_id", "item", "item_id", "id", "question"),
+    "worker": (
+        "worker",
+        "worker_id",
+        "annotator",
+        "annotator_id",
+        "user",
+        "user_id",
+        "labeler",
+    ),
+    "label": ("label", "answer", "response", "rating"),
+}
 #: What pandas calls values that may be labels, apart from text.
 NUMBER_TYPES = {"integer", "floating", "mixed-integer-float", "boolean"}
 
@@ -29,9 +45,9 @@ def to_long(
     answers: Any,
     *,
     form: Form | None = None,
-    task: str = "task",
-    worker: str = "worker",
-    label: str = "label",
+    task: str | None = None,
+    worker: str | None = None,
+    label: str | None = None,
 ) -> pd.DataFrame:
     """Bring answers into long form: one row per answer.
 
@@ -42,10 +58,14 @@ def to_long(
         first column and one column per annotator, where an empty cell is no answer. Files are read
         by `polyfid.tables.read_table`.
     form : {"long", "wide"}, optional
-        By default, a table that has columns named ``task``, ``worker`` and ``label`` is long, and
-        one that has neither ``worker`` nor ``label`` and whose first column never repeats is wide.
-    task, worker, label : str
-        Names of the columns, of a long table and of the result.
+        By default, a table that has columns for task, annotator and label is long, and one that
+        has neither annotator nor label and whose first column never repeats is wide.
+    task, worker, label : str, optional
+        Names of the columns, of a long table and of the result. By default these are recognised
+        by common names, whatever their case: ``task``, ``item``, ``id``, ``task_id``, ``item_id``
+        or ``question``; ``worker``, ``annotator``, ``user``, the same with ``_id``, or
+        ``labeler``; ``label``, ``answer``, ``response`` or ``rating``. ``task``, ``worker`` and
+        ``label`` count before the others; two others are an error.
 
     Returns
     -------
@@ -62,9 +82,10 @@ def to_long(
     1     1    bob   pop
     2     2    bob  jazz
     """
-    columns = {"task": task, "worker": worker, "label": label}
-    table = SourceTable.read(answers, "answers")
-    return long_form(table, form, columns).reset_index(drop=True)
+    given = {"task": task, "worker": worker, "label": label}
+    cells, columns = long_form(SourceTable.read(answers, "answers"), form, given)
+    names = {column: given[role] or role for role, column in columns.items()}
+    return cells.rename(columns=names).reset_index(drop=True)
 
 
 @dataclass(frozen=True)
@@ -94,6 +115,21 @@ class SourceTable:
         """The error of a row, counted from 0, or of the whole table."""
         number = None if row is None else self.places.place(row)[1]
         return TableError(problem, path=self.title, row=number, column=column)
+
+    def find(self, role: str, given: str | None) -> str | None:
+        """The column of a role: the one that was given, or the one with a common name, if any."""
+        if given is not None:
+            return given
+        names = COMMON_NAMES[role]
+        every = map(str, self.frame.columns)
+        found = [name for name in every if re.sub(r"[ -]", "_", name.lower()) in names]
+        exact = [name for name in found if name == names[0]]
+        if len(exact or found) > 1:
+            raise self.error(
+                f"columns {name_few(found)} could each be the {role}; say which it is by {role}= "
+                f"({OPTIONS[role]})"
+            )
+        return next(iter(exact or found), None)
 
     def cells(self, columns: Mapping[str, str]) -> pd.DataFrame:
         """The columns that arguments name, which must be there; ``columns`` has the names."""
@@ -125,16 +161,27 @@ class SourceTable:
         return labels.astype(np.int64) if whole else labels
 
 
-def long_form(table: SourceTable, form: Form | None, columns: Mapping[str, str]) -> pd.DataFrame:
-    """As `to_long`, but the index holds the position of each answer's row in the table."""
-    task, worker, label = columns.values()
-    if form not in (None, "long", "wide") or len({task, worker, label}) < 3:
+def long_form(
+    table: SourceTable, form: Form | None, given: Mapping[str, str | None]
+) -> tuple[pd.DataFrame, dict[str, str]]:
+    """As `to_long`, but the index holds the position of each answer's row in the table.
+
+    Columns have the names of the table; the names of task, worker and label come with it.
+    """
+    columns = {role: name or role for role, name in given.items()}
+    is_wide = form == "wide"
+    if form in (None, "long"):
+        found = {role: table.find(role, name) for role, name in given.items()}
+        in_long = {role: name or role for role, name in found.items()}
+        is_wide = (form or _detect_form(table, in_long)) == "wide"
+        columns = columns if is_wide else in_long
+    if form not in (None, "long", "wide") or len({*columns.values()}) < len(columns):
         raise ValueError(
             'form must be "long", "wide" or None, and task, worker and label different columns; '
-            f"got {form!r} and {dict(columns)}"
+            f"got {form!r} and {columns}"
         )
-    is_wide = (form or _detect_form(table, columns)) == "wide"
     cells = _from_wide(table, columns) if is_wide else table.cells(columns)
+    task, worker, label = columns.values()
     missing = pd.isna(cell_texts(cells[label]))
     if missing.all():
         raise table.error("there are no answers: no cell has a label")
@@ -148,21 +195,22 @@ def long_form(table: SourceTable, form: Form | None, columns: Mapping[str, str])
     long = cells[~missing].infer_objects()
     table.refuse_gaps(long[task].rename(table.frame.columns[0] if is_wide else task))
     table.refuse_gaps(long[worker])
-    return long
+    return long, columns
 
 
 def _detect_form(table: SourceTable, columns: Mapping[str, str]) -> Form:
     frame = table.frame
-    present = [name for name in columns.values() if name in frame]
+    present = [role for role, name in columns.items() if name in frame]
     if len(present) == len(columns):
         return "long"
-    if present in ([], [columns["task"]]) and frame.shape[1] > 1 and frame.iloc[:, 0].is_unique:
+    if present in ([], ["task"]) and frame.shape[1] > 1 and frame.iloc[:, 0].is_unique:
         return "wide"
     raise table.error(
-        f"the table must be long, with columns {name_few(columns.values())} (or others, named by "
-        "task=, worker= and label=: --task, --worker and --target), or wide, with the task in a "
-        "first column that never repeats and one further column per annotator; the columns are "
-        f'{name_few(frame.columns)}. Rename them, or say form="long" or "wide" (--form)'
+        f"the table must be long, with columns {name_few(columns.values())} (or others with common "
+        "names, or named by task=, worker= and label=: --task, --worker and --target), or wide, "
+        "with the task in a first column that never repeats and one further column per annotator; "
+        f"the columns are {name_few(frame.columns)}. "
+        'Rename them, or say form="long" or "wide" (--form)'
     )
 
 
@@ -212,20 +260,21 @@ def read_answers(
     answers: Any,
     gold: Any,
     form: Form | None,
-    columns: Mapping[str, str],
+    given: Mapping[str, str | None],
     items: tuple[str, ...] | None = None,
 ) -> Answers:
     """Read tables of answers and of trusted labels; tasks must be among the ids of ``items``."""
     source = SourceTable.read(answers, "answers")
-    said = _read_rows(source, long_form(source, form, columns), columns, items)
+    said = _read_rows(source, *long_form(source, form, given), items)
     truth = said[:0]
     if gold is not None:
-        source = SourceTable.read(gold, "gold")
-        cells = source.cells({name: columns[name] for name in ("task", "label")})
+        trusted = SourceTable.read(gold, "gold")
+        columns = {role: trusted.find(role, given[role]) or role for role in ("task", "label")}
+        cells = trusted.cells(columns)
         for name in cells:
-            source.refuse_gaps(cells[name])
-        truth = _read_rows(source, cells, columns, items)
-        _check_spelling(said["label"], truth["label"])
+            trusted.refuse_gaps(cells[name])
+        truth = _read_rows(trusted, cells, columns, items)
+        _check_spelling(said["label"], truth["label"], source.title, trusted.title)
     tasks = items or sorted_names(np.concatenate([said["task"], truth["task"]]))
     workers = sorted_names(said["worker"].to_numpy())
     classes = np.unique(np.concatenate([said["label"], truth["label"]]))
@@ -250,7 +299,7 @@ def _read_rows(
     items: tuple[str, ...] | None,
 ) -> pd.DataFrame:
     """Distinct rows with ids as text in columns "task", "worker" if there is one, and "label"."""
-    key = [name for name in ("task", "worker") if columns[name] in cells]
+    key = [role for role in ("task", "worker") if role in columns]
     ids = {name: read_ids(cells, columns[name]) for name in key}
     rows = pd.DataFrame(ids, index=cells.index)
     rows["label"] = source.read_labels(cells[columns["label"]])
@@ -277,13 +326,16 @@ def _read_rows(
     return distinct
 
 
-def _check_spelling(answers: pd.Series, gold: pd.Series) -> None:
-    """Warn if labels of gold do not occur among the answers; if none does, raise an error."""
+def _check_spelling(answers: pd.Series, gold: pd.Series, said_in: str, trusted_in: str) -> None:
+    """Warn if labels of gold do not occur among the answers; if none does, raise an error.
+
+    ``said_in`` and ``trusted_in`` are what messages call the tables.
+    """
     given, trusted = np.unique(answers).tolist(), np.unique(gold).tolist()
     never_given = [label for label in trusted if label not in given]
     message = (
-        f"gold has labels that nobody in answers gave: {name_few(never_given)}; answers have "
-        f"{name_few(given)}. Write them alike"
+        f"{trusted_in} has labels that nobody in {said_in} gave: {name_few(never_given)}; answers "
+        f"have {name_few(given)}. Write them alike"
     )
     if never_given == trusted:
         raise ValueError(message)

@@ -35,9 +35,9 @@ def workers(
     gold: Any = None,
     *,
     form: Form | None = None,
-    task: str = "task",
-    worker: str = "worker",
-    label: str = "label",
+    task: str | None = None,
+    worker: str | None = None,
+    label: str | None = None,
 ) -> pd.DataFrame:
     """Estimate how often each annotator is right.
 
@@ -139,7 +139,7 @@ def estimate_skills(answers: Answers) -> pd.DataFrame:
     """The table of `workers`, in the order of the annotators' names."""
     gold = answers.gold[answers.task]
     right = np.where(gold < 0, np.nan, gold == answers.label)
-    by_majority = _agreement_with_others(answers)
+    by_majority = agreement_with_others(answers)
     try:
         by_others, method = _probability_given_others(answers), "dawid-skene"
     except ImportError:
@@ -170,8 +170,10 @@ def estimate_skills(answers: Answers) -> pd.DataFrame:
     )
 
 
-def group_by_skill(answers: Answers, n_groups: int) -> Indices:
-    """The group of each annotator, from 0, the least skilled; about as many answers in each.
+def group_by_skill(answers: Answers, n_groups: int) -> tuple[Indices, Array]:
+    """The group of each annotator, from 0, the least skilled, and the skills.
+
+    There are about as many answers in each group.
 
     Annotators of equal skill are in one group. Those of unknown skill count as average.
     """
@@ -198,10 +200,10 @@ def group_by_skill(answers: Answers, n_groups: int) -> Indices:
         candidates = np.arange(ends[-1] + 1, len(steps) - (n_groups - g) + 1)
         off = np.abs(total[candidates - 1] - total[-1] * g / n_groups)
         ends.append(int(candidates[np.argmin(off)]))
-    return np.searchsorted(ends, step, side="right") - 1
+    return np.searchsorted(ends, step, side="right") - 1, skill
 
 
-def _agreement_with_others(answers: Answers) -> Array:
+def agreement_with_others(answers: Answers) -> Array:
     """Whether each answer is that of the majority of the others; missing where there are none."""
     votes = answers.votes()[answers.task]
     own = np.arange(len(answers.task)), answers.label

@@ -10,8 +10,9 @@ import pandas as pd
 from numpy.random import RandomState
 from sklearn.utils import check_random_state
 
-from polyfid.crowd.answers import Form, SourceTable, positions, read_answers
+from polyfid.crowd.answers import COMMON_NAMES, Form, SourceTable, positions, read_answers
 from polyfid.crowd.consensus import CROWD_KIT, MAJORITY, Ties, aggregate_answers, group_by_skill
+from polyfid.tables import RowPlaces
 from polyfid.tables.column import read_ids, sorted_names
 from polyfid.text import name_few
 
@@ -31,10 +32,10 @@ def to_rows(
     n_groups: int = 2,
     aggregate: str | None = None,
     random_state: int | RandomState | None = 0,
-    item_id: str = "id",
-    task: str = "task",
-    worker: str = "worker",
-    label: str = "label",
+    item_id: str | None = None,
+    task: str | None = None,
+    worker: str | None = None,
+    label: str | None = None,
     form: Form | None = None,
 ) -> pd.DataFrame:
     """Join items, answers of annotators and trusted labels into one table of labelled rows.
@@ -60,10 +61,11 @@ def to_rows(
         "dawid-skene", "one-coin-dawid-skene", "glad", "mace" or "m-msr".
     random_state : int, RandomState or None
         For ties that are drawn, and for "mace".
-    item_id : str
-        The column of ``items`` with the ids.
-    task, worker, label : str
-        Columns of ``answers`` and ``gold``.
+    item_id : str, optional
+        The column of ``items`` with the ids; by default ``id``, or one with another of the names
+        by which `to_long` recognises tasks.
+    task, worker, label : str, optional
+        Columns of ``answers`` and ``gold``; see `to_long`.
     form : {"long", "wide"}, optional
         The form of ``answers``; see `to_long`.
 
@@ -73,7 +75,8 @@ def to_rows(
         The id, the features, ``label``, ``fidelity`` (an ordered categorical, least trusted
         first; trusted labels have the level "gold"), ``weight``, and with ``level="answer"`` and
         no ``aggregate`` also ``worker``, which is "gold" for trusted labels. Rows are sorted by
-        level, id and annotator, whatever the order of the tables.
+        level, id and annotator, whatever the order of the tables. With ``level="skill"``,
+        ``attrs["groups"]`` lists the annotators of each group, the least skilled first.
 
     Examples
     --------
@@ -91,13 +94,15 @@ def to_rows(
     """
     method = _check_options(level, ties, n_groups, aggregate)
     rng = check_random_state(random_state)
-    features, ids = _read_items(items, item_id)
+    features, ids, places = read_items(items, item_id)
     columns = {"task": task, "worker": worker, "label": label}
     read = read_answers(answers, gold, form, columns, ids)
     names, group = ["crowd"], np.zeros(len(read.workers), dtype=np.intp)
+    skills = np.zeros(len(read.workers))
     if level == "skill":
         names = [f"crowd-{g + 1}" for g in range(n_groups)]
-        group = group_by_skill(read, n_groups)
+        group, skills = group_by_skill(read, n_groups)
+    crowds = tuple(names)
     parts: list[tuple[Any, ...]] = []
     for g, name in enumerate(names):
         some = read.take(group[read.worker] == g)
@@ -117,8 +122,16 @@ def to_rows(
     rows["label"] = read.classes[rows["label"].to_numpy()]
     if level != "answer" or method is not None:
         rows = rows.drop(columns="worker")
-    joined = features.iloc[rows.pop("task").to_numpy()].reset_index(drop=True)
-    return pd.concat([joined, rows], axis=1)
+    item = rows.pop("task").to_numpy()
+    made = pd.concat([features.iloc[item].reset_index(drop=True), rows], axis=1)
+    if places is not None:  # so that messages name the file of the items
+        places.taken(pd.Index(features.index[item])).attached_to(made)
+    if level == "skill":
+        order = np.argsort(skills, kind="stable")
+        made.attrs["groups"] = {
+            name: [read.workers[w] for w in order if group[w] == g] for g, name in enumerate(crowds)
+        }
+    return made
 
 
 def _check_options(level: Any, ties: Any, n_groups: Any, aggregate: Any) -> str | None:
@@ -142,9 +155,12 @@ def _check_options(level: Any, ties: Any, n_groups: Any, aggregate: Any) -> str 
     return MAJORITY if level == "majority" else aggregate
 
 
-def _read_items(items: Any, item_id: str) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Items sorted by id, with the column of ids first, and the ids as text."""
+def read_items(
+    items: Any, item_id: str | None
+) -> tuple[pd.DataFrame, tuple[str, ...], RowPlaces | None]:
+    """Items sorted by id, with the column of ids first, the ids as text, and places in a file."""
     source = SourceTable.read(items, "items")
+    item_id = source.find("item_id", item_id) or COMMON_NAMES["item_id"][0]
     source.refuse_gaps(source.cells({"item_id": item_id})[item_id])
     frame, ids = source.frame, pd.Series(read_ids(source.frame, item_id))
     again = ids[ids.duplicated()]
@@ -158,4 +174,5 @@ def _read_items(items: Any, item_id: str) -> tuple[pd.DataFrame, tuple[str, ...]
         )
     order = sorted_names(ids)
     columns = [item_id, *frame.columns.drop(item_id)]
-    return frame.iloc[positions(order, ids)][columns], order
+    places = None if source.places.file is None else source.places
+    return frame.iloc[positions(order, ids)][columns], order, places

@@ -7,6 +7,7 @@ import os
 import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -96,6 +97,16 @@ def read_export(
        task label
     0     7   pop
     """
+    with naming(source):
+        return _read_export(source, from_name, features, trusted)
+
+
+def _read_export(
+    source: Any,
+    from_name: str | None,
+    features: Sequence[str] | None,
+    trusted: Iterable[int | str] | None,
+) -> Export:
     if isinstance(trusted, str) or isinstance(features, str):
         raise LabelStudioError("features and trusted must be lists, got text; put it in a list")
     tasks = read_tasks(source)
@@ -123,7 +134,7 @@ def read_export(
             f"{len(every) - len(labels)} of {len(every)} annotations make no choice for "
             f"{control!r} and are left out",
             UserWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
     latest = _latest(labels)
     is_crowd = latest["rank"] == CROWD
@@ -155,7 +166,19 @@ def read_items(source: Any, *, features: Sequence[str] | None = None) -> pd.Data
        id  tempo
     0   7  120.0
     """
-    return _make_items(read_tasks(source), features)
+    with naming(source):
+        return _make_items(read_tasks(source), features)
+
+
+@contextmanager
+def naming(source: Any) -> Iterator[None]:
+    """A block whose errors name the file that was read, if it is one."""
+    try:
+        yield
+    except LabelStudioError as error:
+        if not isinstance(source, str | os.PathLike) or str(error).startswith(str(source)):
+            raise
+        raise LabelStudioError(f"{os.fspath(source)}: {error}") from error
 
 
 def read_tasks(source: Any) -> Tasks:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from polyfid._version import __version__
 from polyfid.atomic import replacing
-from polyfid.labelstudio.export import LabelStudioError, check_ids, read_tasks
+from polyfid.labelstudio.export import LabelStudioError, check_ids, naming, read_tasks
 from polyfid.tables import read_table
 from polyfid.tables.column import read_ids
 from polyfid.text import name_few
@@ -73,7 +73,8 @@ def write_predictions(
     for name, value in names.items():
         if not isinstance(value, str) or not value:
             raise LabelStudioError(f"{name} must be text that is not empty, got {value!r}")
-    ids, heads = _identify(tasks)
+    with naming(tasks):
+        ids, heads = _identify(tasks)
     labels, values = _read_probabilities(proba, ids, item_id)
     control = {"from_name": from_name, "to_name": to_name, "type": "choices"}
     written = []

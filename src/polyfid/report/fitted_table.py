@@ -43,10 +43,10 @@ class FittedTable:
         groups = [slice(a, b) for a, b in zip([0, *stops], stops, strict=False)]
         relevance = feature_relevance(model.classifier, x, groups)
         order = np.argsort(-relevance[:, 0], kind="stable").tolist()
-        numeric = [groups[j].start for j in order if columns[j].categories is None]
+        numeric = [groups[j].start for j in order if columns[j].kind == "number"]
         typical = np.median(x.to_numpy(), axis=0)
         for column, group in zip(columns, groups, strict=True):
-            if column.categories is not None:
+            if column.kind == "category":
                 counts = x.iloc[:, group].sum().to_numpy()
                 typical[group] = np.arange(len(counts)) == counts.argmax()
         by_name = {columns[j].name: Estimate(*relevance[j].tolist()) for j in order}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from polyfid.arrays import Array, Indices
-from polyfid.tables.places import TableError, WrongCells, file_of
+from polyfid.tables.places import TableError, WrongCells, file_of, shortened
 from polyfid.text import name_few
 from polyfid.values import to_text, whole_numbers
 
@@ -24,9 +25,20 @@ Missing = Literal["error", "median", "indicator"]
 MISSING = ["", "NA", "N/A", "#N/A", "NaN", "nan", "NAN", "-nan", "null", "NULL", "None", "?"]
 #: The category of empty cells.
 EMPTY = "(empty)"
-#: A column of text with more different cells than this, and than half of its rows, is no category.
-MOST_CATEGORIES = 20
+#: A column of text with more different cells than this is no category if they are more than half
+#: of its rows, or if most of them have as many words as PROSE: rows of a crowd repeat their items.
+MOST_CATEGORIES, PROSE = 20, 5
 
+#: What polyfid learns from, for messages on tables that have something else only.
+USABLE = (
+    "polyfid does not open files: it learns from numbers, categories, texts (--text COLUMN) and "
+    "embeddings (--embeddings FILE), numbers that another program makes of images, sound or texts"
+)
+
+_ADDRESS = re.compile(
+    r"(?i)\s*(?:(?:https?|s3|gs|ftp|file|azure-blob)://|/?data/|data:(?:image|audio|video)/)\S*\s*$"
+    r"|\S*\.(?:jpe?g|png|gif|bmp|webp|svg|tiff?|wav|mp3|flac|ogg|m4a|mp4|avi|mov|webm|pdf)\s*$"
+)
 _NO_CELLS = "the column is empty; leave it out of the features"
 _NONE = pa.array(MISSING)
 #: Whole numbers below this are exact as floats.
@@ -119,6 +131,18 @@ def as_frame(columns: Mapping[str, Any], rows: int = 0) -> pd.DataFrame:
     return pa.table(made).to_pandas(split_blocks=True)
 
 
+def holds_addresses(values: pd.Series) -> bool:
+    """Whether a column holds addresses of images, sound or other files, not all the same."""
+    if values.dtype.kind not in "OSU":
+        return False
+    texts = [str(text) for text in pd.unique(values.dropna()).tolist()]
+    return len(texts) > 1 and all(map(_ADDRESS.match, texts))
+
+
+def _is_prose(texts: Sequence[str]) -> bool:
+    return 2 * sum(len(text.split()) >= PROSE for text in texts) > len(texts)
+
+
 def is_text(values: pd.Series) -> bool:
     """Whether a column holds text or truth values rather than numbers."""
     return values.dtype.kind in "bOSU"
@@ -194,6 +218,11 @@ class ColumnEncoding:
         fits = is_number if self.categories is None else self.fill in self.categories
         if self.fill is not None and not fits:
             raise ValueError(f"{self.fill!r} cannot replace a cell of column {self.name!r}")
+
+    @property
+    def kind(self) -> str:
+        """What the column holds: "number" or "category"."""
+        return "number" if self.categories is None else "category"
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -351,8 +380,8 @@ class CategoryLearner(_Learner):
         if self.most is not None and len(self._counts) > self.most:
             raise self.error(
                 f"there are more than {self.most:,} different texts "
-                f"({name_few([*self._counts][:3])}, ...), more than rows in blocks can have as "
-                "categories; leave it out of the features",
+                f"({name_few(map(shortened, [*self._counts][:3]))}, ...), more than rows in blocks "
+                "can have as categories; leave it out of the features, or name it as text (--text)",
                 file_of(block),
             )
 
@@ -363,11 +392,13 @@ class CategoryLearner(_Learner):
             raise self.error(_NO_CELLS, path)
         if 0 < self._typos.count < self._n_numbers:  # a slip, not a category
             raise self._typos.error(n=self._n_numbers)
-        if len(texts) > max(MOST_CATEGORIES, n_cells / 2) and not self.declared:
+        many = len(texts) > MOST_CATEGORIES and (len(texts) > n_cells / 2 or _is_prose(texts))
+        if many and not self.declared:
             raise self.error(
                 f"there are {len(texts)} different texts in {n_cells} rows, so that it looks like "
-                f"names or free text ({name_few(texts[:3])}, ...), not like categories; leave it "
-                "out of the features, or name it as categorical",
+                f"names or free text ({name_few(map(shortened, texts[:3]))}, ...), not like "
+                "categories; leave it out of the features, or name it as text (--text) or as "
+                "categorical",
                 path,
             )
         self.check(gaps=self.missing != "error")

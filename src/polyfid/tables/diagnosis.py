@@ -133,7 +133,7 @@ def diagnose(table: LabelledTable, *, missing: Missing = "error") -> Diagnosis:
     problems: list[str] = []
     kinds: dict[str, str] = {}
     try:
-        encoder = TableEncoder(categorical=table.roles.categorical, missing=missing)
+        encoder = TableEncoder(**table.roles.of_features, missing=missing)
         kinds = encoder.fit(table.features).kinds_
     except TableError as error:
         problems += error.problems
@@ -154,6 +154,8 @@ def diagnose(table: LabelledTable, *, missing: Missing = "error") -> Diagnosis:
             "features with one value only, which tell",
         )
         notes.append(f"{one if len(constant) == 1 else many} nothing: {name_few(constant)}")
+    if table.roles.worker is not None:
+        notes.append(f"column {table.roles.worker!r} says who gave each label, and is no feature")
     if table.left_out:
         plural = "s" * (len(table.left_out) > 1)
         notes.append(f"column{plural} left out: {name_few(table.left_out)}")

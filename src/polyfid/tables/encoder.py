@@ -17,10 +17,13 @@ from sklearn.exceptions import NotFittedError
 from polyfid.arrays import Array
 from polyfid.atomic import set_attributes
 from polyfid.tables.column import CategoryLearner, ColumnEncoding, Missing, NumberLearner, is_text
+from polyfid.tables.embeddings import is_embedding
 from polyfid.tables.places import TableError, columns_of_file, file_of, no_column, raise_all
+from polyfid.tables.text_column import MOST_TEXTS_IN_BLOCKS, TextEncoding, TextLearner
 from polyfid.text import name_few
 from polyfid.values import is_frame, to_pandas
 
+Encoding = ColumnEncoding | TextEncoding
 #: Rows by column and category, of categories that were not there when an encoder was fitted.
 Unknown = Counter[tuple[str, str]]
 
@@ -35,7 +38,7 @@ MEDIAN_CELLS = 4_000_000
 class TableLearner:
     """Learns the encodings of columns, block after block of a table."""
 
-    def __init__(self, learners: dict[str, CategoryLearner | NumberLearner]) -> None:
+    def __init__(self, learners: dict[str, CategoryLearner | NumberLearner | TextLearner]) -> None:
         self._learners = learners
         self._errors: dict[str, TableError] = {}
         self._files: set[str | None] = set()
@@ -58,9 +61,10 @@ class TableLearner:
                 except TableError as error:
                     self._errors[name] = error
 
-    def columns(self) -> tuple[ColumnEncoding, ...]:
+    def columns(self) -> tuple[Encoding, ...]:
         """What was learnt; an error lists all columns that cannot be used."""
-        made, errors = [], dict(self._errors)
+        made: list[Encoding] = []
+        errors = dict(self._errors)
         path = next(iter(self._files)) if len(self._files) == 1 else None
         for name, learner in self._learners.items():
             if name not in errors:
@@ -81,6 +85,10 @@ class TableLearner:
 class TableEncoder(TransformerMixin, BaseEstimator):
     """Turns a table into numbers: numbers stay, a category becomes one column per value.
 
+    A text becomes up to 100 numbers, fewer where there are few texts: words and pairs of words that
+    are in two texts at least, weighed by TF-IDF and compressed by a truncated singular value
+    decomposition. An empty text becomes zeros.
+
     It is a transformer of scikit-learn: in a pipeline, it is learnt anew in each fold of a
     cross-validation.
 
@@ -91,6 +99,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     categorical : collection of str
         Columns of categories that look like numbers. Those of text, truth values and pandas'
         categories are taken for categories anyway.
+    text : collection of str
+        Columns of free text.
     missing : {"error", "median", "indicator"}
         What to do about missing values: refuse them; replace them by the median or the most
         frequent category; or do so and also add a column that says where they were missing, which
@@ -98,7 +108,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     Attributes
     ----------
-    columns_ : tuple of ColumnEncoding
+    columns_ : tuple
         How each column becomes numbers.
     names_ : tuple of str
         Names of the columns of numbers.
@@ -114,6 +124,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     >>> encoder.transform(frame)
     array([[0.5, 0. , 1. ],
            [1.5, 1. , 0. ]])
+    >>> reviews = pd.DataFrame({"review": ["so dull", "so good", "dull", "good", "dull, good"]})
+    >>> TableEncoder(text=["review"]).fit(reviews).names_
+    ('review[0]',)
     """
 
     def __init__(
@@ -121,13 +134,15 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         *,
         features: Sequence[str] | None = None,
         categorical: Collection[str] = (),
+        text: Collection[str] = (),
         missing: Missing = "error",
     ) -> None:
         self.features = features
         self.categorical = categorical
+        self.text = text
         self.missing = missing
 
-    _columns: tuple[ColumnEncoding, ...] | None
+    _columns: tuple[Encoding, ...] | None
     _learner: TableLearner
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -149,7 +164,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn from one more block of rows; `transform` raises an error for unusable columns.
 
-        Medians of very many numbers are those of a random sample. Where this raises or is
+        Medians of very many numbers are those of a random sample, and so are the words of more than
+        20 000 different texts. Where this raises or is
         interrupted, nothing of the block was learnt.
 
         Examples
@@ -178,7 +194,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def _names_and_text(self, frame: pd.DataFrame) -> tuple[list[str], set[str]]:
         """Columns to take, and those of them that hold text."""
         names = list(frame.columns) if self.features is None else list(self.features)
-        for name in (*names, *self.categorical):
+        for name in (*names, *self.categorical, *self.text):
             if name not in frame.columns:
                 raise no_column(name, frame.columns, file_of(frame))
         if not names:
@@ -188,28 +204,33 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def learner(
         self, names: Sequence[str], text: Collection[str], bounded: bool = True
     ) -> TableLearner:
-        """What learns these columns; ``bounded`` limits the memory of medians and categories."""
+        """What learns these columns, some of which hold ``text``, as categories or as free text.
+
+        ``bounded`` limits the memory for medians, categories and texts.
+        """
         if self.missing not in get_args(Missing):
             choices = list(get_args(Missing))
             raise ValueError(f"missing must be one of {choices}, got {self.missing!r}")
         room = MEDIAN_CELLS // max(len(names), 1) if bounded else None
         most = MOST_CATEGORIES_IN_BLOCKS if bounded else None
-        return TableLearner(
-            {
-                name: CategoryLearner(
-                    name, self.missing, declared=name in self.categorical, most=most
-                )
-                if name in text or name in self.categorical
-                else NumberLearner(name, self.missing, room=room)
-                for name in names
-            }
-        )
+        learners: dict[str, CategoryLearner | NumberLearner | TextLearner] = {}
+        for name in names:
+            if name in self.text:
+                learners[name] = TextLearner(name, MOST_TEXTS_IN_BLOCKS if bounded else None)
+            elif name in text or name in self.categorical:
+                declared = name in self.categorical
+                learners[name] = CategoryLearner(name, self.missing, declared=declared, most=most)
+            else:
+                learners[name] = NumberLearner(name, self.missing, room=room)
+        return TableLearner(learners)
 
     @classmethod
-    def of(cls, columns: Sequence[ColumnEncoding], missing: Missing) -> TableEncoder:
+    def of(cls, columns: Sequence[Encoding], missing: Missing) -> TableEncoder:
         """The fitted encoder of columns whose encodings exist already."""
-        categorical = [c.name for c in columns if c.categories is not None]
-        made = cls(features=[c.name for c in columns], categorical=categorical, missing=missing)
+        categorical = [c.name for c in columns if c.kind == "category"]
+        text = [c.name for c in columns if c.kind == "text"]
+        features = [c.name for c in columns]
+        made = cls(features=features, categorical=categorical, text=text, missing=missing)
         made._columns = tuple(columns)
         return made
 
@@ -218,7 +239,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return clone(TableEncoder.of(self.columns_, self.missing))
 
     @property
-    def columns_(self) -> tuple[ColumnEncoding, ...]:
+    def columns_(self) -> tuple[Encoding, ...]:
         if not self.__sklearn_is_fitted__():
             raise NotFittedError("this TableEncoder is not fitted yet; call fit first")
         if self._columns is None:
@@ -231,8 +252,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     @property
     def kinds_(self) -> dict[str, str]:
-        """Whether a column is a "number" or a "category"."""
-        return {c.name: "number" if c.categories is None else "category" for c in self.columns_}
+        """Whether a column is a "number", a "category" or a "text"."""
+        return {c.name: c.kind for c in self.columns_}
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_columns")
@@ -270,6 +291,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         if not absent:
             return
         path, there = file_of(frame), columns_of_file(frame)
+        if all(map(is_embedding, absent)):
+            raise TableError(
+                f"the model was fitted to embeddings too, {name_few(absent, 2)}, which these rows "
+                "lack; give theirs (--embeddings FILE, in Python Embeddings)",
+                path=path,
+            )
         if len(absent) > MOST_ABSENT:
             raise TableError(
                 f"there are no columns {name_few(absent)}, which the model was fitted to; the "

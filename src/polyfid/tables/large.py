@@ -26,15 +26,14 @@ from polyfid.tables.encoder import TableEncoder
 from polyfid.tables.labelled import (
     NO_ROWS,
     LabelScan,
-    Roles,
     check_sources,
-    find_columns,
     named,
     one_class_error,
     order_levels,
 )
 from polyfid.tables.places import TableError, file_of
 from polyfid.tables.read import CsvTable, TypedTable, open_table, read_table
+from polyfid.tables.roles import Roles, find_columns
 from polyfid.text import bytes_in_words, name_few
 from polyfid.values import is_frame, to_json
 
@@ -88,7 +87,7 @@ class LabelledFiles:
         """Learn what all rows hold; an error lists everything that is wrong with them."""
         heads = [table.head for table in self.tables]
         roles, features, _ = find_columns(heads, self.roles, self.names)
-        text = {roles.target, roles.fidelity, *roles.categorical}
+        text = {roles.target, roles.fidelity, *roles.categorical, *roles.text}
         needed = text | {*features, *filter(None, [roles.weight])}
         types = [
             table.infer([n for n in table.head.columns if n in needed], text)
@@ -96,10 +95,10 @@ class LabelledFiles:
         ]
         strings = {name for kinds in types for name, kind in kinds.items() if kind == "str"}
         text_features = strings & {*features}
-        encoder = TableEncoder(categorical=roles.categorical, missing=missing)
+        encoder = TableEncoder(**roles.of_features, missing=missing)
         learner = encoder.learner(features, text_features)
         # Where all tables have text, or all have numbers, there is nothing to compare.
-        scan = LabelScan(roles, self.names, text_features - {*roles.categorical})
+        scan = LabelScan(roles, self.names, text_features - {*roles.categorical, *roles.text})
         files: dict[str | None, None] = {}
         counts: Counter[Any] = Counter()  # rows with a weight, by level and label
         n_rows = 0

@@ -23,12 +23,14 @@ from polyfid import model_files
 from polyfid.estimator.classifier import MultiFidelityClassifier
 from polyfid.learning.progress import Callback
 from polyfid.rows.source import one_blas_thread
-from polyfid.tables.column import ColumnEncoding, Missing
-from polyfid.tables.encoder import TableEncoder, Unknown, warn_of_unknown
-from polyfid.tables.labelled import LabelledTable, Roles, one_class_error
+from polyfid.tables.column import Missing
+from polyfid.tables.embeddings import Embeddings
+from polyfid.tables.encoder import Encoding, TableEncoder, Unknown, warn_of_unknown
+from polyfid.tables.labelled import LabelledTable, one_class_error
 from polyfid.tables.large import Spool, open_labelled, resumed, temporary_folder
 from polyfid.tables.places import columns_of_file, file_of, no_column
 from polyfid.tables.read import iter_blocks, read_table
+from polyfid.tables.roles import Roles
 from polyfid.text import bytes_in_words
 from polyfid.values import to_json
 
@@ -84,7 +86,7 @@ class TableModel:
         A copy of the classifier is fitted; one with ``random_state=0`` by default. `TableEncoder`
         has the choices for ``missing``. ``callback`` receives a `Progress` for each step.
         """
-        encoder = TableEncoder(categorical=table.roles.categorical, missing=missing)
+        encoder = TableEncoder(**table.roles.of_features, missing=missing)
         x = encoder.fit(table.features).transform(table.features)
         counted = table.label if table.weight is None else table.label[table.weight > 0.0]
         classes = np.unique(counted).tolist()
@@ -129,7 +131,8 @@ class TableModel:
         files, roles, level_files, **csv
             As in `read_labelled`. Errors are the same, too.
         classifier, missing
-            As in `fit`. Medians of more than 4 million numbers are those of a sample.
+            As in `fit`. Medians of more than 4 million numbers are those of a sample, and so are
+            the words of more than 20 000 different texts.
         rows : int
             Rows per block.
         checkpoint : path, optional
@@ -236,12 +239,24 @@ class TableModel:
         warn_of_unknown(unknown)
 
     def read_blocks(
-        self, source: Any, *, id: str | None = None, rows: int = 50_000, **csv: Any
+        self,
+        source: Any,
+        *,
+        id: str | None = None,
+        rows: int = 50_000,
+        embeddings: Embeddings | None = None,
+        **csv: Any,
     ) -> Iterator[pd.DataFrame]:
-        """The columns of a table that the model needs, in blocks; see `iter_blocks`."""
+        """The columns of a table that the model needs, in blocks; see `iter_blocks`.
+
+        ``embeddings`` of its rows are added, if they are given.
+        """
         types = dict.fromkeys(self.encoder.kinds_, "float64")
         types |= dict.fromkeys(self._texts(id), "str")
-        for place, block in enumerate(iter_blocks(source, types, rows=rows, **csv)):
+        blocks = iter_blocks(source, types, rows=rows, **csv)
+        if embeddings is not None:
+            blocks = embeddings.add_to_blocks(blocks, self._id_names(id))
+        for place, block in enumerate(blocks):
             if not place:  # while the file is open, which standard input is not for long
                 self._check_columns(block, id)
             yield block
@@ -255,8 +270,8 @@ class TableModel:
     def _texts(self, id: str | None) -> list[str]:
         """Columns that are read as text, whatever they look like."""
         kinds = self.encoder.kinds_
-        categories = [name for name, kind in kinds.items() if kind == "category"]
-        return [*categories, *(name for name in self._id_names(id) if name not in kinds)]
+        texts = [name for name, kind in kinds.items() if kind != "number"]
+        return [*texts, *(name for name in self._id_names(id) if name not in kinds)]
 
     def _id_names(self, id: str | None) -> list[str]:
         """Columns that may name the rows, the preferred one first."""
@@ -374,7 +389,7 @@ class TableModel:
     @classmethod
     def _restore(cls, state: Mapping[str, Any]) -> TableModel:
         columns, roles, table = state["columns"], state["roles"], state["table"]
-        if not isinstance(roles, Roles) or not all(isinstance(c, ColumnEncoding) for c in columns):
+        if not isinstance(roles, Roles) or not all(isinstance(c, Encoding) for c in columns):
             raise TypeError("the file lacks the roles or the encodings of columns")
         encoder = TableEncoder.of(columns, state["missing"])
         classifier = MultiFidelityClassifier._restore(state["classifier"])

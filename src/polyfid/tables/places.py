@@ -101,10 +101,15 @@ def no_column(
     return TableError(text + (f"; {advice}" if advice else ""), path=path)
 
 
+def shortened(cell: object) -> str:
+    """A cell as text of at most 40 letters."""
+    text = str(cell)
+    return text if len(text) <= 40 else f"{text[:40]}…"
+
+
 def shown(cell: object) -> str:
     """A cell in quotes, shortened if it is long."""
-    text = str(cell)
-    return repr(text if len(text) <= 40 else f"{text[:40]}…")
+    return repr(shortened(cell))
 
 
 class CsvRow(NamedTuple):
