@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable
+from difflib import get_close_matches
 from os.path import commonprefix
 
 #: Longest cell that a table of text shows in full.
@@ -25,6 +26,16 @@ def name_few(names: Iterable[object], most: int = 12) -> str:
     """
     # Scalars of numpy would be shown with their type.
     return first_few((repr(n.item() if hasattr(n, "item") else n) for n in names), most)
+
+
+def nearest(wanted: str, names: Iterable[str], most: int = 3) -> list[str]:
+    """The names that are most similar to one that does not exist, the closest first.
+
+    >>> nearest("heat", ["heart", "feat", "id"]), nearest("heat", ["heat", "feat"])
+    (['heart', 'feat'], ['heat'])
+    """
+    every = list(names)
+    return [wanted] if wanted in every else get_close_matches(wanted, every, n=most, cutoff=0.6)
 
 
 def visible(text: str) -> str:

@@ -66,9 +66,16 @@ class Tables:
         shown="the order of --level, or sorted",
         metavar="LOW,…,HIGH",
     )
-    features: Text = _tables("Columns to learn from.", shown="all other columns", metavar="A,B,…")
+    features: Text = _tables(
+        "Columns to learn from. * stands for any letters: 'lsa*'.",
+        shown="all other columns",
+        metavar="A,B,…",
+    )
+    exclude: Text = _tables("Columns to leave out; * as above.", shown="none", metavar="A,B,…")
     categorical: Text = _tables(
-        "Columns of numbers that are categories.", shown="columns of text only", metavar="A,B,…"
+        "Columns of numbers that are categories; * as above.",
+        shown="columns of text only",
+        metavar="A,B,…",
     )
     missing: Literal["error", "median", "indicator"] = _tables(
         "Missing values. error: refuse them. median: replace them. indicator: also mark them.",

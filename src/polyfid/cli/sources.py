@@ -74,7 +74,7 @@ def _roles(given: Sources, **fixed: str) -> Roles:
     from polyfid.tables import Roles
 
     names = {name: getattr(given, name) for name in ("target", "fidelity", "id", "weight")}
-    for name in ("features", "categorical", "levels"):
+    for name in ("features", "exclude", "categorical", "levels"):
         text = getattr(given, name)
         names[name] = None if text is None else split(text)
     chosen = {name: value for name, value in names.items() if value is not None}

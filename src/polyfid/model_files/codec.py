@@ -187,7 +187,7 @@ _MODULES = {
     "polyfid.learning.spread": "Spread",
     "polyfid.estimator.inputs": "FidelityColumn FitInfo",
     "polyfid.estimator.summary": "ClassifierState",
-    "polyfid.tables.labelled": "Roles",
+    "polyfid.tables.roles": "Roles",
 }
 _SKLEARN = "sklearn.gaussian_process.kernels"
 _SKLEARN_KERNELS = (

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from polyfid.tables.diagnosis import Diagnosis, diagnose
     from polyfid.tables.encoder import TableEncoder
-    from polyfid.tables.labelled import LabelledTable, Roles, read_labelled
+    from polyfid.tables.labelled import LabelledTable, read_labelled
     from polyfid.tables.model import TableModel
     from polyfid.tables.places import RowPlaces, TableError
     from polyfid.tables.read import iter_blocks, read_table
+    from polyfid.tables.roles import Roles
     from polyfid.tables.write import write_table
 
 __all__ = [
@@ -34,10 +35,11 @@ __all__ = [
 _NAMES = {
     "diagnosis": ("Diagnosis", "diagnose"),
     "encoder": ("TableEncoder",),
-    "labelled": ("LabelledTable", "Roles", "read_labelled"),
+    "labelled": ("LabelledTable", "read_labelled"),
     "model": ("TableModel",),
     "places": ("RowPlaces", "TableError"),
     "read": ("iter_blocks", "read_table"),
+    "roles": ("Roles",),
     "write": ("write_table",),
 }
 

@@ -7,8 +7,9 @@ import io
 import os
 import shlex
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,13 +23,12 @@ from polyfid.tables.column import (
     read_ids,
     to_numbers,
 )
-from polyfid.tables.places import RowPlaces, TableError, WrongCells, file_of, no_column, raise_all
-from polyfid.tables.read import read_table
+from polyfid.tables.places import RowPlaces, TableError, WrongCells, file_of, raise_all
+from polyfid.tables.read import CsvTable, TypedTable, open_table, read_table
+from polyfid.tables.roles import Roles, find_columns
 from polyfid.text import name_few
-from polyfid.values import is_frame, order_of_trust, to_text
+from polyfid.values import is_frame, order_of_trust
 
-#: Columns of these names say who gave a label; they are features only if asked for.
-ANNOTATORS = ("worker", "annotator")
 #: More different labels than this, if they have decimals, are measurements and not classes.
 MOST_FRACTIONS = 20
 
@@ -46,66 +46,6 @@ _UNKNOWN_LEVEL = (
 )
 _OTHER_LEVEL = "the level is {cell}, and the table is that of level {level}"
 _NO_WEIGHT = "{cell} is not a weight; weights are numbers from 0, which leaves a row out"
-
-
-@dataclass(frozen=True)
-class Roles:
-    """Which column is what.
-
-    Parameters
-    ----------
-    target : str
-        The labels.
-    fidelity : str
-        The level of trust of each row.
-    id : str, optional
-        Names of the rows; ``id`` if there is such a column.
-    weight : str, optional
-        A row of weight 2 counts as two rows; ``weight`` if there is such a column.
-    features : sequence of str, optional
-        Columns to learn from; by default all without another role. Columns without a name (an
-        index that was saved with the table) and those that say who gave a label (``worker``,
-        ``annotator``) are features only if they are named here.
-    categorical : sequence of str
-        Features to be taken as categories though they look like numbers.
-    levels : sequence of str, optional
-        Names of the levels, least trusted first.
-
-    Examples
-    --------
-    >>> from polyfid.tables import Roles
-    >>> Roles(target="feasible", levels=["simulation", "experiment"]).levels
-    ('simulation', 'experiment')
-    """
-
-    target: str = "label"
-    fidelity: str = "fidelity"
-    id: str | None = None
-    weight: str | None = None
-    features: tuple[str, ...] | None = None
-    categorical: tuple[str, ...] = ()
-    levels: tuple[str, ...] | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("features", "categorical", "levels"):
-            value: Any = getattr(self, name)
-            if value is not None:
-                names = tuple(map(str, value))
-                if isinstance(value, str) or len({*names}) < len(names):
-                    raise ValueError(f"{name} must be a list of distinct names; got {value!r}")
-                object.__setattr__(self, name, names)
-        if self.features == ():
-            raise ValueError("features must be at least one name, or None for all columns; got []")
-        taken: dict[str | None, str] = {}
-        for role in ("target", "fidelity", "id", "weight"):
-            column = getattr(self, role)
-            if column is not None and taken.setdefault(column, role) != role:
-                raise ValueError(f"{role} and {taken[column]} are both column {column!r}")
-        for column in (*(self.features or ()), *self.categorical):
-            if column in taken:
-                raise ValueError(f"column {column!r} is the {taken[column]}; it is no feature")
-            if self.features is not None and column not in self.features:
-                raise ValueError(f"categorical names {column!r}, which is not among features")
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,10 +167,11 @@ def read_labelled(
     (('crowd', 'expert'), 5)
     """
     sources, names = check_sources(files, level_files)
-    roles = roles or Roles()
-    text = {roles.target, roles.fidelity, roles.id or "id", *roles.categorical}
-    frames = [named(read_table(s, text=text, **csv), k) for k, s in enumerate(sources)]
-    roles, features, left_out = find_columns(frames, roles, names)
+    with open_tables(sources, **csv) as tables:
+        heads = [table.head for table in tables]
+        roles, features, left_out = find_columns(heads, roles or Roles(), names)
+        text = {roles.target, roles.fidelity, roles.id or "id", *roles.categorical}
+        frames = [table.read(text) for table in tables]
     scan = LabelScan(roles, names, {*features} - {*roles.categorical})
     columns = [scan.read(frame, table) for table, frame in enumerate(frames)]
     labels, fidelities, weights = zip(*columns, strict=True)
@@ -280,82 +221,26 @@ def check_sources(
     return list(files), [None] * len(files)
 
 
-def named(frame: pd.DataFrame, place: int) -> pd.DataFrame:
-    """The frame, which must have rows; if it comes from no file it is named by its place."""
-    if not len(frame):
-        raise TableError(NO_ROWS, path=file_of(frame) or f"table {place + 1}")
+@contextmanager
+def open_tables(sources: Sequence[Any], **csv: Any) -> Iterator[list[TypedTable | CsvTable]]:
+    """The tables, which must have rows, to be read again and again."""
+    with ExitStack() as stack:
+        tables = []
+        for place, source in enumerate(sources):
+            if is_frame(source):
+                source = _named(read_table(source), place)
+            tables.append(stack.enter_context(open_table(source, **csv)))
+            if not tables[-1].has_rows:
+                raise TableError(NO_ROWS, path=file_of(tables[-1].head))
+        yield tables
+
+
+def _named(frame: pd.DataFrame, place: int) -> pd.DataFrame:
+    """The frame; if it comes from no file it is named by its place."""
     if RowPlaces.of(frame).files[0].name:
         return frame
     places = RowPlaces.of_file(f"table {place + 1}", len(frame))
     return places.attached_to(frame.reset_index(drop=True))
-
-
-def find_columns(
-    frames: Sequence[pd.DataFrame], roles: Roles, names: Sequence[str | None]
-) -> tuple[Roles, list[str], tuple[str, ...]]:
-    """The roles with those that were detected, the features, and the columns left out."""
-    asked = {*(roles.features or ()), *roles.categorical}
-    for role in ("id", "weight"):
-        everywhere = all(role in frame.columns for frame in frames)
-        free = role not in {roles.target, roles.fidelity, *asked}
-        if getattr(roles, role) is None and everywhere and free:
-            roles = replace(roles, **{role: role})  # type: ignore[arg-type]
-    wanted = {roles.target: (" of labels", "name another one as target (--target)")}
-    if None in names:
-        wanted[roles.fidelity] = (
-            " of levels of trust",
-            "name another one as fidelity (--fidelity), or give one table per level "
-            "(--level NAME=FILE)",
-        )
-    for column, role in ((roles.id, " of ids"), (roles.weight, " of weights")):
-        wanted |= {column: (role, "")} if column else {}
-    wanted |= dict.fromkeys(sorted(asked), (", which is to be a feature", ""))
-    _require(frames, wanted)
-    every = list(dict.fromkeys(name for frame in frames for name in frame.columns))
-    others = {roles.target, roles.fidelity, roles.id, roles.weight}
-    if roles.features is not None:
-        features = list(roles.features)
-    else:
-        # An id or a weight that only some of the tables have is no feature either.
-        others |= {name for name in ("id", "weight") if name not in roles.categorical}
-        spare = {n for n in every if n.startswith("unnamed_") or n in ANNOTATORS}
-        features = [n for n in every if n not in others | (spare - {*roles.categorical})]
-        advice = "name the features that all tables have (--features)"
-        holders = {n: file_of(frame) for frame in reversed(frames) for n in frame.columns}
-        _require(frames, {n: (f", which {holders[n]} has", advice) for n in features})
-    if not features:
-        problem = f"there is no column to learn from, only {name_few(frames[0].columns)}"
-        raise TableError(problem, path=file_of(frames[0]))
-    roles = replace(roles, levels=_declared_order(frames, roles, names))
-    return roles, features, tuple(n for n in every if n not in others and n not in features)
-
-
-def _require(frames: Sequence[pd.DataFrame], wanted: Mapping[str, tuple[str, str]]) -> None:
-    raise_all(
-        [
-            no_column(name, frame.columns, file_of(frame), *words)
-            for frame in frames
-            for name, words in wanted.items()
-            if name not in frame.columns
-        ]
-    )
-
-
-def _declared_order(
-    frames: Sequence[pd.DataFrame], roles: Roles, names: Sequence[str | None]
-) -> tuple[str, ...] | None:
-    """Levels, least trusted first, as they were given or as an ordered column has them."""
-    given = [name for name in names if name is not None]
-    if roles.levels is not None and given and set(given) != set(roles.levels):
-        both = f"{list(roles.levels)} and {given}"
-        raise ValueError(f"levels and level_files name different levels: {both}")
-    if roles.levels is not None or given:
-        return roles.levels or tuple(given)
-    dtypes: list[Any] = [frame[roles.fidelity].dtype for frame in frames]
-    orders = {
-        tuple(map(to_text, t.categories)) if getattr(t, "ordered", False) else None for t in dtypes
-    }
-    return orders.pop() if len(orders) == 1 else None
 
 
 class LabelScan:

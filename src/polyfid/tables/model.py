@@ -24,10 +24,11 @@ from polyfid.learning.progress import Callback
 from polyfid.rows.source import one_blas_thread
 from polyfid.tables.column import ColumnEncoding, Missing
 from polyfid.tables.encoder import TableEncoder, Unknown, warn_of_unknown
-from polyfid.tables.labelled import LabelledTable, Roles, one_class_error
+from polyfid.tables.labelled import LabelledTable, one_class_error
 from polyfid.tables.large import Spool, open_labelled, resumed, temporary_folder
 from polyfid.tables.places import columns_of_file, file_of, no_column
 from polyfid.tables.read import iter_blocks, read_table
+from polyfid.tables.roles import Roles
 from polyfid.text import bytes_in_words
 from polyfid.values import to_json
 

@@ -11,7 +11,6 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from difflib import get_close_matches
 from itertools import count, groupby, islice
 from numbers import Integral
 from operator import itemgetter
@@ -21,11 +20,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from polyfid.text import name_few
+from polyfid.text import name_few, nearest
 
 #: Where a data frame keeps its places: pandas hands ``attrs`` on when rows or columns are chosen.
 #: They are kept as text, as pandas copies attributes deeply and writes them to Parquet as JSON.
 KEY = "polyfid"
+#: Columns that a message lists all; of more columns it lists so many of the last ones.
+MOST_NAMES, LAST_NAMES = 12, 6
 #: What reading a damaged compressed file raises, besides OSError.
 DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile)
 
@@ -90,12 +91,21 @@ def no_column(
     advice: str = "",
     taken: Collection[str] = (),
 ) -> TableError:
-    """The error of an absent column; it proposes the most similar one that is not ``taken``."""
+    """The error of an absent column, or of a pattern that no column matches.
+
+    It proposes the most similar columns that are not ``taken``.
+    """
     names = [str(name) for name in there]
+    is_pattern = any(mark in wanted for mark in "*?[")
     lower = {name.strip().lower(): name for name in reversed(names) if name not in taken}
-    close = get_close_matches(wanted.strip().lower(), list(lower), n=1, cutoff=0.6)
-    hint = f"did you mean {lower[close[0]]!r}? " if close else ""
-    text = f"there is no column {wanted!r}{role}; {hint}the columns are {name_few(names)}"
+    near = nearest(wanted.strip("*? ").lower() if is_pattern else wanted.strip().lower(), lower)
+    hint = f"did you mean {' or '.join(repr(lower[name]) for name in near)}? " if near else ""
+    listed = f"the columns are {name_few(names)}"
+    if len(names) > MOST_NAMES:  # of so many columns, the labels are often among the last
+        listed = f"the last of the {len(names):,} columns are {name_few(names[-LAST_NAMES:])}"
+    what = f"no column that matches {wanted!r}" if is_pattern else f"no column {wanted!r}"
+    text = f"there is {what}{role}; {hint}{'' if near and len(names) > MOST_NAMES else listed}"
+    text = text.rstrip()
     if len(names) > 1 and not pd.to_numeric(pd.Series(names), errors="coerce").isna().any():
         text += " (row 1 looks like data: it must hold the names of the columns)"
     return TableError(text + (f"; {advice}" if advice else ""), path=path)
