@@ -18,6 +18,7 @@ from polyfid.cli.console import exit_codes
 from polyfid.cli.convert import check, convert
 from polyfid.cli.models import fit, inspect, predict
 from polyfid.cli.report import demo, evaluate, report
+from polyfid.cli.score import score
 
 app = typer.Typer(
     name="polyfid",
@@ -74,5 +75,5 @@ def _as_command(verb: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-for _verb in (demo, check, fit, predict, evaluate, report, inspect, convert):
+for _verb in (demo, check, fit, predict, score, evaluate, report, inspect, convert):
     app.command()(_as_command(_verb))

@@ -26,6 +26,7 @@ def _option(
 
 _tables, _crowd = partial(_option, "Tables"), partial(_option, "Crowd tables and Label Studio")
 _model, _many = partial(_option, "Model"), partial(_option, "Many rows")
+_costs = partial(_option, "Costs")
 running = partial(_option, "Running")
 
 
@@ -158,6 +159,26 @@ class Fitting:
     )
     seed: int = running("Seed of all random numbers.", default=0, min=0, max=2**32 - 1)
     jobs: int | None = running("Number of processes.", shown="all cores; 1 for small tables", min=1)
+
+
+@dataclass(frozen=True)
+class Deciding:
+    """How costs turn probabilities into decisions."""
+
+    costs: Text = _costs(
+        "What wrong decisions cost: fp=1,fn=20 for two classes, the second of which is positive; "
+        "'TRUE>PREDICTED=COST,…' for any; or a table, FILE.csv, with a row per true class and a "
+        "column per decision. Mistakes that are not named cost 1.",
+        shown="the most probable class is predicted",
+        metavar="COSTS",
+    )
+    cost_abstain: float | None = _costs(
+        "What it costs to decide nothing. Where any decision is expected to cost more, the "
+        "predicted label is empty.",
+        shown="always decide",
+        min=0.0,
+        metavar="COST",
+    )
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from polyfid.tables.diagnosis import Diagnosis, diagnose
     from polyfid.tables.encoder import TableEncoder
+    from polyfid.tables.held_out import HeldOutRows, read_held_out
     from polyfid.tables.labelled import LabelledTable, read_labelled
     from polyfid.tables.model import TableModel
     from polyfid.tables.places import RowPlaces, TableError
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Diagnosis",
+    "HeldOutRows",
     "LabelledTable",
     "Roles",
     "RowPlaces",
@@ -27,6 +29,7 @@ __all__ = [
     "TableModel",
     "diagnose",
     "iter_blocks",
+    "read_held_out",
     "read_labelled",
     "read_table",
     "write_table",
@@ -35,6 +38,7 @@ __all__ = [
 _NAMES = {
     "diagnosis": ("Diagnosis", "diagnose"),
     "encoder": ("TableEncoder",),
+    "held_out": ("HeldOutRows", "read_held_out"),
     "labelled": ("LabelledTable", "read_labelled"),
     "model": ("TableModel",),
     "places": ("RowPlaces", "TableError"),

@@ -38,14 +38,14 @@ _CONFLICT = (
     "{cell} is not a number, and in {file} the column is of numbers; correct it, or name the "
     "column as categorical (--categorical)"
 )
-_NO_LABEL = "the row has no label{others}; fill it in, or leave the row out"
+NO_LABEL = "the row has no label{others}; fill it in, or leave the row out"
 _NO_LEVEL = "the row has no level of trust{others}; fill it in, or leave the row out"
 _UNKNOWN_LEVEL = (
     "the level {cell} is not among {levels}; correct it, or name all levels, least trusted first "
     "(--levels)"
 )
 _OTHER_LEVEL = "the level is {cell}, and the table is that of level {level}"
-_NO_WEIGHT = "{cell} is not a weight; weights are numbers from 0, which leaves a row out"
+NO_WEIGHT = "{cell} is not a weight; weights are numbers from 0, which leaves a row out"
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,7 +264,7 @@ class LabelScan:
         """Labels and levels as text, None where they are missing, and weights."""
         roles, level = self._roles, self._names[table]
         label = cell_texts(frame[roles.target])
-        self._note(table, frame, roles.target, pd.isna(label), _NO_LABEL)
+        self._note(table, frame, roles.target, pd.isna(label), NO_LABEL)
         fidelity = np.full(len(frame), level, dtype=object)
         if roles.fidelity in frame.columns:
             cells = level_names(frame[roles.fidelity])
@@ -282,7 +282,7 @@ class LabelScan:
         if roles.weight is not None:
             weight, _ = to_numbers(frame[roles.weight])
             wrong = ~(np.isfinite(weight) & (weight >= 0.0))
-            self._note(table, frame, roles.weight, wrong, _NO_WEIGHT)
+            self._note(table, frame, roles.weight, wrong, NO_WEIGHT)
         for name in self._compared:
             self._compare(frame, name)
         return label, fidelity, weight

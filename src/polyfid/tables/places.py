@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import count, groupby, islice
 from numbers import Integral
-from operator import itemgetter
+from operator import itemgetter, methodcaller
 from typing import IO, Literal, NamedTuple, cast
 
 import numpy as np
@@ -117,6 +117,10 @@ def shown(cell: object) -> str:
     return repr(text if len(text) <= 40 else f"{text[:40]}…")
 
 
+#: The number of quotes in a line.
+_QUOTES = methodcaller("count", b'"')
+
+
 class CsvRow(NamedTuple):
     """Cells of a row of a text file, and the lines on which it begins and ends."""
 
@@ -165,6 +169,20 @@ class TableFile:
                     yield CsvRow(cells, first, reader.line_num)
                 first = reader.line_num + 1
 
+    def rows_are_lines(self) -> bool:
+        """Whether every line of a text file is a row, judging by its bytes; False if in doubt."""
+        if not self.encoding.startswith("utf-8"):
+            return False
+        with self.open() as file:
+            while chunk := file.read(1 << 20):
+                chunk = (chunk + file.readline()).replace(b"\r\n", b"\n")
+                if b"\r" in chunk or b"\n\n" in chunk or chunk.startswith(b"\n"):
+                    return False
+                # A line with an odd number of quotes goes on in the next one.
+                if b'"' in chunk and any(c % 2 for c in map(_QUOTES, chunk.split(b"\n"))):
+                    return False
+        return True
+
     def error(self, problem: str, row: int | None = None, column: str | None = None) -> TableError:
         """The error of a place in the file."""
         return TableError(problem, path=self.name, row=row, column=column)
@@ -193,13 +211,13 @@ class FileRows:
 
     def resolved(self) -> FileRows:
         """The same rows with their lines, for which the file is not needed any more."""
-        lines = _runs(islice(self._lines(), self.rows)) if self._in_text else self.lines
+        lines = _runs(islice(self.read_lines(), self.rows)) if self._in_text else self.lines
         return FileRows(self.name, self.rows, lines)
 
     def line(self, row: int) -> int:
         """The number of a row, counted from 0, in the file."""
         if self._in_text:
-            return next(islice(self._lines(), row, None))
+            return next(islice(self.read_lines(), row, None))
         start, line = self.lines[bisect_right(self.lines, row, key=itemgetter(0)) - 1]
         return line + row - start
 
@@ -207,10 +225,12 @@ class FileRows:
     def _in_text(self) -> bool:
         return self.file is not None and self.file.kind == "csv"
 
-    def _lines(self) -> Iterator[int]:
+    def read_lines(self) -> Iterator[int]:
         """Lines of all rows, read from the file."""
         assert self.file is not None
         line = self.file.header_lines + 1
+        if self.file.rows_are_lines():
+            yield from count(line)
         with suppress(OSError, UnicodeError, csv.Error, *DAMAGE):  # it may have changed since
             for row in islice(self.file.read_rows(), 1, None):
                 yield row.line
@@ -283,6 +303,18 @@ class RowPlaces:
             files = tuple(FileRows(name, len(lines), _runs(lines)) for name, lines in runs)
         return RowPlaces(tuple(file.resolved() for file in files))
 
+    def numbers(self, labels: pd.Index) -> NDArray[np.intp]:
+        """The row number of each label, as `place` gives it."""
+        rows = labels.to_numpy(dtype=np.intp)
+        numbers, start = rows + 1, 0
+        for file in self.files:
+            own = (start <= rows) & (rows < start + file.rows)
+            first, line = np.array(file.resolved().lines).T
+            run = np.searchsorted(first, rows[own] - start, side="right") - 1
+            numbers[own] = line[run] + rows[own] - start - first[run]
+            start += file.rows
+        return numbers
+
     def __len__(self) -> int:
         return sum(file.rows for file in self.files)
 
@@ -310,6 +342,28 @@ class RowPlaces:
 def file_of(frame: pd.DataFrame) -> str | None:
     """The name of the file that a frame was read from, if it is one."""
     return RowPlaces.of(frame).file
+
+
+def row_numbers(frame: pd.DataFrame) -> NDArray[np.intp]:
+    """The numbers of the rows of a data frame, as messages have them."""
+    if KEY in frame.attrs and pd.api.types.is_integer_dtype(frame.index):
+        return RowPlaces.of(frame).numbers(frame.index)
+    return np.arange(1, len(frame) + 1)
+
+
+def with_row_numbers(blocks: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+    """Blocks of a table, each with places of its own, for which the file is read once."""
+    lines: Iterator[int] | None = None
+    for block in blocks:
+        (first, *others) = RowPlaces.of(block).files
+        if KEY not in block.attrs:
+            lines = lines or count(1)
+        elif first.file is not None and first.file.kind == "csv" and not others:
+            lines = lines or first.read_lines()
+        if lines is not None:
+            places = FileRows(first.name, len(block), _runs(islice(lines, len(block))))
+            block = RowPlaces((places,)).attached_to(block.reset_index(drop=True))
+        yield block
 
 
 def columns_of_file(frame: pd.DataFrame) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
@@ -143,9 +143,7 @@ def _without_patterns(roles: Roles, every: Sequence[str], path: str | None) -> R
             raise TableError("exclude (--exclude) leaves no column to learn from", path=path)
         candidates = list(features)
     categorical = match_columns(roles.categorical, every, path, role, candidates)
-    return replace(
-        roles, features=features, exclude=tuple(exclude), categorical=tuple(categorical)
-    )
+    return replace(roles, features=features, exclude=tuple(exclude), categorical=tuple(categorical))
 
 
 def _feature_names(columns: Iterable[str], asked: Collection[str]) -> list[str]:
@@ -187,8 +185,8 @@ def find_columns(
     else:
         # An id or a weight that only some of the tables have is no feature either.
         others |= {"id", "weight"} - {*roles.categorical, *roles.exclude}
-        free = [n for n in every if n not in others and n not in roles.exclude]
-        features = _feature_names(free, roles.categorical)
+        left = [n for n in every if n not in others and n not in roles.exclude]
+        features = _feature_names(left, roles.categorical)
         advice = "name the features that all tables have (--features)"
         holders = {n: file_of(frame) for frame in reversed(frames) for n in frame.columns}
         _require(frames, {n: (f", which {holders[n]} has", advice) for n in features})
@@ -225,5 +223,3 @@ def _declared_order(
         tuple(map(to_text, t.categories)) if getattr(t, "ordered", False) else None for t in dtypes
     }
     return orders.pop() if len(orders) == 1 else None
-
-
