@@ -64,7 +64,12 @@ def store(tmp_path_factory):
     tidy.to_csv(folder / "tidy.csv", index=False)
     new = make_rows(12, 0.0, 2, "n").drop(columns="label")
     new[["flow", "heat", "id"]].to_csv(folder / "new.csv", index=False)
-    Command()("fit --kernel rbf -q", f"{folder}/tidy.csv", "-o", f"{folder}/model.polyfid")
+    Command()(
+        "fit --kernel rbf -q --levels crowd,expert",
+        f"{folder}/tidy.csv",
+        "-o",
+        f"{folder}/model.polyfid",
+    )
     (folder / "model.polyfid.toml").unlink()
     return folder
 

@@ -27,7 +27,7 @@ import typer
 from polyfid.cli.config import read_config, write_config
 from polyfid.cli.options import running
 from polyfid.cli.signals import STOPPED, stoppable
-from polyfid.text import visible
+from polyfid.text import nearest, visible
 
 if TYPE_CHECKING:
     from polyfid.learning.progress import Progress
@@ -166,12 +166,24 @@ def complain(*lines: str) -> None:
 def problems_of(error: BaseException) -> Sequence[str]:
     """The problems that an error reports, one line each."""
     if isinstance(error, OSError) and error.filename is not None:
-        return [f"{error.filename}: {error.strerror or error}"]
+        return [f"{error.filename}: {error.strerror or error}{_similar_files(error)}"]
     extra = EXTRAS.get((getattr(error, "name", None) or "").partition(".")[0])
     if isinstance(error, ImportError) and extra is not None:
         return [f'this needs {error.name}; install it with: pip install "polyfid[{extra}]"']
     problems: Sequence[str] = getattr(error, "problems", ())
     return problems or [str(error) or type(error).__name__]
+
+
+def _similar_files(error: OSError) -> str:
+    """The names of files in the same folder that are like the one that does not exist."""
+    path = Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else None
+    if not isinstance(error, FileNotFoundError) or path is None or not path.parent.is_dir():
+        return ""
+    with suppress(OSError):
+        near = nearest(path.name, sorted(os.listdir(path.parent)))
+        names = " or ".join(str(path.with_name(name)) for name in near if name != path.name)
+        return f"; did you mean {names}?" if names else ""
+    return ""
 
 
 @contextmanager

@@ -134,7 +134,7 @@ def _without_patterns(roles: Roles, every: Sequence[str], path: str | None) -> R
     exclude = match_columns(roles.exclude, every, path, " to leave out", free)
     absent = [name for name in exclude if name not in every]
     raise_all([no_column(name, every, path, " to leave out") for name in absent])
-    candidates = [n for n in _feature_names(free, ()) if n not in exclude]
+    candidates = _feature_names(free, ())
     features, role = roles.features, ", which is to be a feature"
     if features is not None:
         named = match_columns(features, every, path, role, candidates)
@@ -142,6 +142,7 @@ def _without_patterns(roles: Roles, every: Sequence[str], path: str | None) -> R
         if not features:
             raise TableError("exclude (--exclude) leaves no column to learn from", path=path)
         candidates = list(features)
+    candidates = [name for name in candidates if name not in exclude]
     categorical = match_columns(roles.categorical, every, path, role, candidates)
     return replace(roles, features=features, exclude=tuple(exclude), categorical=tuple(categorical))
 
