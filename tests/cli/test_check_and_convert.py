@@ -15,16 +15,18 @@ def test_every_problem_is_reported_with_its_place(polyfid, folder):
 
 def test_missing_values_are_a_problem_unless_an_option_says_what_to_do(polyfid, folder):
     (folder / "gap.csv").write_text("x,label,fidelity\n1,a,low\n,b,low\n3,a,top\n4,b,top\n")
-    for call in ("check gap.csv -q", "evaluate gap.csv"):
+    for call in ("check gap.csv --levels low,top -q", "evaluate gap.csv --levels low,top"):
         assert "row 3, column 'x'" in polyfid(call, code=1).stderr
-    polyfid("check gap.csv --missing median")
+    polyfid("check gap.csv --missing median --levels low,top")
 
 
 def test_formats_of_text_levels_and_standard_input(polyfid, folder):
     (folder / "tab.txt").write_text((folder / "tidy.csv").read_text().replace(",", "\t"))
-    found = polyfid.json("check tab.txt --delimiter tab --decimal . --encoding utf8")
+    found = polyfid.json(
+        "check tab.txt --delimiter tab --decimal . --encoding utf8 --levels crowd,expert"
+    )
     assert found["features"][0]["kind"] == "number"
-    found = polyfid.json("check -", input=(folder / "tidy.csv").read_bytes())
+    found = polyfid.json("check - --levels crowd,expert", input=(folder / "tidy.csv").read_bytes())
     assert found["levels"] == ["crowd", "expert"]
     (folder / "a=b.csv").write_bytes((folder / "crowd.csv").read_bytes())
     levels = ("--level", "p=0.7, rough=a=b.csv", "--level", "p=1=expert.csv")
@@ -35,7 +37,7 @@ def test_formats_of_text_levels_and_standard_input(polyfid, folder):
 def test_many_classes_stay_readable(polyfid, folder):
     rows = [f"{i},class{i % 100:03d},{level}" for level in ("low", "top") for i in range(200)]
     (folder / "many.csv").write_text("\n".join(["x,label,fidelity", *rows]))
-    said = polyfid("check many.csv").stdout.splitlines()
+    said = polyfid("check many.csv --levels low,top").stdout.splitlines()
     table = said[: said.index("")]
     assert len(table) == 1 + 1 + 100 + 1
     assert max(map(len, table)) <= 80

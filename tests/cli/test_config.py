@@ -9,7 +9,7 @@ from typer.main import get_command
 from polyfid.cli.app import app
 from polyfid.cli.config import write_config
 
-VERBS = ["demo", "check", "fit", "predict", "evaluate", "report", "inspect", "convert"]
+VERBS = ["demo", "check", "fit", "predict", "score", "evaluate", "report", "inspect", "convert"]
 
 
 def test_round_trip(polyfid, folder):
@@ -36,8 +36,12 @@ def test_round_trip(polyfid, folder):
     [
         ('files = ["tidy.csv"]\nlevels = ["expert", "crowd"]\njson = true', ["expert", "crowd"]),
         ('[level]\ncrowd = "crowd.csv"\n"a=b" = "expert.csv"', ["crowd", "a=b"]),
-        ('files = "tidy.csv"', ["crowd", "expert"]),
-        ('files = "tidy.csv"\n[fit]\nkernel = "rbf"\n[evaluate]\nfolds = 3', ["crowd", "expert"]),
+        ('files = "tidy.csv"\nlevels = "crowd,expert"', ["crowd", "expert"]),
+        (
+            'files = "tidy.csv"\nlevels = ["crowd", "expert"]\n[fit]\nkernel = "rbf"\n'
+            "[evaluate]\nfolds = 3",
+            ["crowd", "expert"],
+        ),
     ],
 )
 def test_values_of_all_kinds(polyfid, folder, text, levels):
@@ -53,7 +57,8 @@ def test_the_command_line_overrides_the_file(polyfid, folder):
 
 def test_options_of_one_verb_and_files_of_another_one(polyfid, folder):
     (folder / "run.toml").write_text(
-        'files = ["tidy.csv"]\n[fit]\nkernel = "rbf"\nno-rows = true\nout = "m.polyfid"\n'
+        'files = ["tidy.csv"]\nlevels = "crowd,expert"\n[fit]\nkernel = "rbf"\nno-rows = true\n'
+        'out = "m.polyfid"\n'
     )
     polyfid("fit --config run.toml -q")
     assert tomllib.loads((folder / "m.polyfid.toml").read_text())["no_rows"] is True

@@ -12,7 +12,7 @@ import pytest
 import polyfid as library
 from polyfid.cli import sources
 
-FIT = "fit tidy.csv --kernel rbf --inducing 15 --tuning 60"
+FIT = "fit tidy.csv --levels crowd,expert --kernel rbf --inducing 15 --tuning 60"
 
 
 @pytest.fixture
@@ -33,16 +33,18 @@ def test_many_rows_are_read_in_blocks(polyfid, folder, small_memory):
 
 def test_the_choice_can_be_made(polyfid, folder, small_memory):
     assert polyfid.json(f"{FIT} --in-memory")["in_blocks"] is False
-    said = polyfid.refusal("fit tidy.csv --inducing none -o m.polyfid", code=1)
+    said = polyfid.refusal(
+        "fit tidy.csv --levels crowd,expert --inducing none -o m.polyfid", code=1
+    )
     assert "n_inducing=None asks for exact" in said
     assert not (folder / "m.polyfid").exists()
     levels = "--level zebra=crowd.csv --level ant=expert.csv --in-blocks"
-    found = polyfid.json(FIT.replace("tidy.csv", levels))
+    found = polyfid.json(FIT.replace("tidy.csv --levels crowd,expert", levels))
     assert found["summary"]["levels"] == ["zebra", "ant"]
 
 
 def test_few_rows_are_read_into_memory(polyfid, folder):
-    given = "fit tidy.csv --kernel rbf --inducing 15 -o m.polyfid --tuning"
+    given = "fit tidy.csv --levels crowd,expert --kernel rbf --inducing 15 -o m.polyfid --tuning"
     assert "60 rows were read into memory" in polyfid(given, "crowd=30, expert=10").stdout
     model = library.load("m.polyfid").classifier
     assert model.n_tuning == {"crowd": 30, "expert": 10}
@@ -51,7 +53,8 @@ def test_few_rows_are_read_into_memory(polyfid, folder):
 
 def test_options_in_a_file(polyfid, folder):
     (folder / "run.toml").write_text(
-        'files = ["tidy.csv"]\nkernel = "rbf"\nin_blocks = true\ninducing = [12, 6]\ntuning = 50\n'
+        'files = ["tidy.csv"]\nlevels = "crowd,expert"\nkernel = "rbf"\nin_blocks = true\n'
+        "inducing = [12, 6]\ntuning = 50\n"
         f'refine = false\nblock = 20\nspool = "{folder}"\n'
     )
     polyfid("fit --config run.toml -o m.polyfid")
@@ -97,8 +100,8 @@ def test_a_signal_leaves_the_checkpoint_and_nothing_else(
     scratch = folder / "scratch"
     scratch.mkdir()
     call = (
-        "fit long.parquet --kernel rbf --inducing 100,50 --tuning 2000 --in-blocks "
-        f"--spool {scratch} --checkpoint c.polyfid -o m.polyfid"
+        "fit long.parquet --levels crowd,expert --kernel rbf --inducing 100,50 --tuning 2000 "
+        f"--in-blocks --spool {scratch} --checkpoint c.polyfid -o m.polyfid"
     )
     before = {*folder.iterdir()}
     run = process(*call.split())

@@ -36,7 +36,12 @@ def test_help_imports_nothing_heavy(python):
 def test_fit_imports_no_more_of_scikit_learn_than_an_estimator_needs(python):
     parts = ("metrics", "preprocessing", "gaussian_process", "linear_model", "model_selection")
     needless = {"matplotlib", "jinja2", *(f"sklearn.{part}" for part in parts)}
-    run = python(RUN.format(args="fit tidy.csv --kernel rbf -o lean.polyfid -q", modules=needless))
+    run = python(
+        RUN.format(
+            args="fit tidy.csv --levels crowd,expert --kernel rbf -o lean.polyfid -q",
+            modules=needless,
+        )
+    )
     assert run.returncode == 0, run.stderr
 
 
@@ -156,7 +161,7 @@ def test_a_reader_that_closes_the_output(folder, process):
 
 def test_a_terminal_of_few_characters_and_no_bar_in_a_pipe(folder, process):
     (folder / "t.csv").write_text("größe,label,fidelity\n1,ä,low\n2,b,low\n3,ä,top\n4,b,top\n")
-    run = process("check", "t.csv", env={"PYTHONIOENCODING": "ascii"})
+    run = process("check", "t.csv", "--levels", "low,top", env={"PYTHONIOENCODING": "ascii"})
     stdout, stderr = run.communicate(timeout=60)
     assert run.returncode == 0, stderr
     assert rb"gr\xf6\xdfe" in stdout
@@ -166,7 +171,7 @@ def test_a_terminal_of_few_characters_and_no_bar_in_a_pipe(folder, process):
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="there are no terminals")
 def test_a_terminal_shows_that_a_fit_goes_on(folder, process):
     ours, theirs = os.openpty()
-    call = ("fit", "tidy.csv", "--kernel", "rbf")
+    call = ("fit", "tidy.csv", "--levels", "crowd,expert", "--kernel", "rbf")
     run = process(*call, stderr=theirs, env={"TERM": "xterm", "COLUMNS": "80"})
     os.close(theirs)
     shown = b""

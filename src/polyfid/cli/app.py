@@ -42,9 +42,9 @@ class _Command(_WithoutTypesOfFlags, TyperCommand):
 class _Verbs(_WithoutTypesOfFlags, TyperGroup):
     """All verbs; a call that makes no sense is reported like any other error."""
 
-    def main(self, *args: Any, standalone_mode: bool = True, **more: Any) -> Any:
+    def main(self, args: Any = None, standalone_mode: bool = True, **more: Any) -> Any:
         try:
-            code = super().main(*args, standalone_mode=False, **more)
+            code = super().main(args, standalone_mode=False, **more)
         except typer.Abort:
             code = INTERRUPTED
         except _UsageError.__bases__[0] as error:

@@ -8,10 +8,10 @@ from typing import Annotated, Literal
 
 import typer
 
-from polyfid.cli.config import join
 from polyfid.cli.console import DATA, Console, complain, problems_of, width
 from polyfid.cli.options import Seed, Sources, out_option
 from polyfid.cli.sources import ENDINGS, check_out, inputs_of, read_sources, rows_of
+from polyfid.text import join_names
 
 
 def check(sources: Sources, console: Console, seed: Seed = 0) -> None:
@@ -120,8 +120,8 @@ def _to_rows(sources: Sources, seed: int, out: str, per_level: bool, console: Co
     levels = [str(level) for level in table.levels]
     if not per_level:
         write_table(frame, out)
-        if levels != sorted(levels):
-            order = f"To read it with the same order of trust, add --levels '{join(levels)}'"
+        if not _order_is_known(levels):
+            order = f"To read it with the same order of trust, add --levels '{join_names(levels)}'"
             console.say(order, err=out == "-")
         return [out]
     stem, dot, ending = Path(out).name.partition(".")
@@ -133,3 +133,13 @@ def _to_rows(sources: Sources, seed: int, out: str, per_level: bool, console: Co
         files.append(file)
         write_table(frame[frame[column] == level].drop(columns=column), file)
     return files
+
+
+def _order_is_known(levels: list[str]) -> bool:
+    """Whether a table of these levels is read with this order of trust without any option."""
+    from polyfid.values import order_of_trust
+
+    try:
+        return list(order_of_trust(dict.fromkeys(levels, 1), str)) == levels
+    except ValueError:
+        return False

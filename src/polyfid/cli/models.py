@@ -247,11 +247,23 @@ def inspect(
     from polyfid.model_files import inspect as read_header
 
     header = read_header(model)
+    if (given := header.get("hyper_parameters")) is not None:
+        header["hyper_parameters"] = _as_values(given)
     console.result(header)
     arrays = header.get("arrays", [])
     size = sum(array["nbytes"] for array in arrays)
     shown = {**header, "arrays": f"{len(arrays)} arrays, {size:,} bytes"}
     console.say("\n".join(_lines(shown)))
+
+
+def _as_values(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Hyper-parameters, of one model or of one per class, as values and not as logarithms."""
+    from polyfid.estimator.summary import value_of
+
+    return {
+        name: _as_values(theta) if isinstance(theta, Mapping) else value_of(name, theta)
+        for name, theta in given.items()
+    }
 
 
 def _lines(values: Mapping[str, Any], indent: str = "") -> list[str]:

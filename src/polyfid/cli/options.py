@@ -64,7 +64,7 @@ class Tables:
     weight: Text = _tables("Column of weights; 2 counts twice.", shown="weight, if present")
     levels: Text = _tables(
         "Names of the levels, least trusted first. Quote a name that has a comma.",
-        shown="the order of --level, or sorted",
+        shown="the order of --level, or of numbers",
         metavar="LOW,…,HIGH",
     )
     features: Text = _tables(

@@ -189,8 +189,8 @@ def demo(
         result = evaluate_table(table, model.encoder, model.unfitted(), fitting, 5, console)
     console.say(f"{result}\n")
     title = "A demonstration: which seams are sound?"
-    page = {"title": title, "warnings": notes, **_origin(fitting)}
-    write_report(out / "report.html", model=model, table=table, evaluation=result, **page)
+    contents = {"title": title, "warnings": notes, **_origin(fitting)}
+    write_report(out / "report.html", model=model, table=table, evaluation=result, **contents)
     write_config(context, out / "report.html")
     console.wrap(f"Written to {out}: {', '.join(sorted(p.name for p in out.iterdir()))}")
     console.say("\nThe same steps by hand:")
@@ -200,5 +200,8 @@ def demo(
     console.say(f"  polyfid fit {rows} -o {saved}")
     console.say(f"  polyfid predict {saved} {new} -o {predictions}")
     console.say(f"  polyfid report {saved} -o {html}")
+    page = (out / "report.html").resolve()
+    opener = "open" if sys.platform == "darwin" else "xdg-open"
+    console.say(f"\nThe report is {page.as_uri()} ({opener} {html})")
     figures = {"roc_auc": auc, "log_loss": loss, "evaluation": result.to_dict()}
     console.result({"folder": str(out), **figures, "warnings": notes})

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv as csv_module
-import io
 import os
 import shlex
 from collections import Counter
@@ -26,7 +24,7 @@ from polyfid.tables.column import (
 from polyfid.tables.places import RowPlaces, TableError, WrongCells, file_of, raise_all
 from polyfid.tables.read import CsvTable, TypedTable, open_table, read_table
 from polyfid.tables.roles import Roles, find_columns
-from polyfid.text import name_few
+from polyfid.text import join_names, name_few
 from polyfid.values import is_frame, order_of_trust
 
 #: More different labels than this, if they have decimals, are measurements and not classes.
@@ -198,9 +196,7 @@ def order_levels(counts: Mapping[str, int], roles: Roles, path: str | None) -> t
     """Levels, least trusted first, if they are numbers; ``counts`` are rows."""
 
     def remedy(names: list[str]) -> str:
-        line = io.StringIO()
-        csv_module.writer(line, lineterminator="").writerow(names)
-        return f"--levels {shlex.quote(line.getvalue())} (in Python Roles(levels={names}))"
+        return f"--levels {shlex.quote(join_names(names))} (in Python Roles(levels={names}))"
 
     try:
         return order_of_trust(counts, remedy, "the column")
