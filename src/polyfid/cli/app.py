@@ -42,9 +42,10 @@ class _Command(_WithoutTypesOfFlags, TyperCommand):
 class _Verbs(_WithoutTypesOfFlags, TyperGroup):
     """All verbs; a call that makes no sense is reported like any other error."""
 
-    def main(self, args: Any = None, standalone_mode: bool = True, **more: Any) -> Any:
+    def main(self, *args: Any, **more: Any) -> Any:
+        standalone_mode = more.get("standalone_mode", True)
         try:
-            code = super().main(args, standalone_mode=False, **more)
+            code = super().main(*args, **{**more, "standalone_mode": False})
         except typer.Abort:
             code = INTERRUPTED
         except _UsageError.__bases__[0] as error:

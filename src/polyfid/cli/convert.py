@@ -13,6 +13,9 @@ from polyfid.cli.options import Seed, Sources, out_option
 from polyfid.cli.sources import ENDINGS, check_out, inputs_of, read_sources, rows_of
 from polyfid.text import join_names
 
+#: Columns of printed tables, where what they hold allows it.
+NARROW = 60
+
 
 def check(sources: Sources, console: Console, seed: Seed = 0) -> None:
     """Read tables and report what they hold and what is wrong; nothing is fitted."""
@@ -28,7 +31,7 @@ def check(sources: Sources, console: Console, seed: Seed = 0) -> None:
         raise typer.Exit(DATA) from None
     findings = diagnose(table, missing=sources.missing)
     console.result({**findings.to_dict(), "warnings": notes})
-    console.say(findings.describe(width()))
+    console.say(findings.describe(min(width(), NARROW)))
     if findings.problems:
         if console.quiet:
             complain(*findings.problems)

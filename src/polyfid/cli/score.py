@@ -100,17 +100,18 @@ def read_costs(deciding: Deciding) -> dict[Any, float] | None:
     for pair in split(deciding.costs):
         key, equals, text = pair.rpartition("=")
         classes = tuple(name.strip() for name in key.split(">"))
+        named = classes if len(classes) == 2 else key.strip()
         try:
             number = float(text)
         except ValueError:
             equals = ""
-        if not equals or len(classes) > 2 or classes in costs:
+        if not equals or len(classes) > 2 or named in costs:
             raise typer.BadParameter(
                 "must be fp=COST,fn=COST, or pairs 'TRUE>PREDICTED=COST,…', each once, or a table "
                 f"({', '.join(ENDINGS[:2])}, …); got {pair!r} in {deciding.costs!r}",
                 param_hint="--costs",
             )
-        costs[classes if len(classes) == 2 else classes[0]] = number
+        costs[named] = number
     return costs
 
 
@@ -122,6 +123,7 @@ def is_table(costs: str) -> bool:
 def _costs_of_table(file: str) -> dict[Any, float]:
     """The costs in a table: true classes in the first column, decisions in its header."""
     from polyfid.tables import read_table
+    from polyfid.tables.column import to_numbers
     from polyfid.tables.places import error_at
     from polyfid.values import to_text
 
@@ -129,8 +131,9 @@ def _costs_of_table(file: str) -> dict[Any, float]:
     first, *others = frame.columns
     costs = {}
     for name in others:
-        for row, (true, cost) in enumerate(zip(frame[first], frame[name], strict=True)):
-            if isinstance(cost, str) or not cost >= 0.0:
+        numbers, _ = to_numbers(frame[name])
+        for row, (true, cost) in enumerate(zip(frame[first], numbers.tolist(), strict=True)):
+            if not cost >= 0.0:
                 raise error_at(frame, row, name, "a cost must be a number from 0")
-            costs[to_text(true), name] = float(cost)
+            costs[to_text(true), name] = cost
     return costs

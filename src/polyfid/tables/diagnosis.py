@@ -225,9 +225,8 @@ def _category_hints(table: LabelledTable, features: tuple[FeatureSummary, ...]) 
         words = f"column {numbered[0]!r} has few different whole numbers; if they are names"
     else:
         words = f"columns of few different whole numbers: {name_few(numbered)}; if these are names"
-    return [
-        f"{words} of categories rather than amounts, add --categorical {shlex.quote(join_names(numbered))}"
-    ]
+    option = f"--categorical {shlex.quote(join_names(numbered))}"
+    return [f"{words} of categories rather than amounts, add {option}"]
 
 
 def _level_notes(table: LabelledTable, counts: pd.DataFrame) -> list[str]:
