@@ -8,15 +8,14 @@ import pytest
 import polyfid as library
 from polyfid.cli.options import Fitting
 from polyfid.kernels import NAMED
-from tests.cli.conftest import make_rows
 
 SCORE = "score model.polyfid test.csv"
 FIT = "fit --level crowd=crowd.csv --level expert=expert.csv --kernel rbf"
 
 
 @pytest.fixture
-def folder(folder):
-    rows = make_rows(60, 0.1, 5, "t")
+def folder(folder, some_rows):
+    rows = some_rows(60, 0.1, 5, "t")
     rows.to_csv(folder / "test.csv", index=False)
     rows.assign(fidelity=["crowd", "expert"] * 30).to_csv(folder / "both.csv", index=False)
     return folder

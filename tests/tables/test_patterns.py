@@ -5,9 +5,9 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from made_tables import fit_files, make_rows
 
 from polyfid.tables import Roles, TableError, read_labelled
-from tests.made_tables import fit_files, make_rows
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from made_tables import make_rows
 
 import polyfid
 from polyfid import MultiFidelityClassifier
@@ -15,7 +16,6 @@ from polyfid.tables import (
     read_held_out,
     read_labelled,
 )
-from tests.made_tables import make_rows
 
 ROLES = Roles(levels=["crowd", "expert"])
 NEW = make_rows(30, 1).drop(columns=["label", "fidelity", "weight"])
