@@ -193,7 +193,11 @@ class Evaluation:
         counts = np.bincount(self.codes, minlength=len(self.classes))
         shares = counts[counts > 0] / counts.sum()
         chance = -float(shares @ np.log(shares))
-        losses = Losses(*(loss[name] for name in names), *(gap[name] for name in names[1:]), chance)
+        pooled, stacked = names[2:]
+        losses = Losses(
+            *(loss[OURS], loss[ALONE], loss[pooled], loss[stacked]),
+            *(gap[ALONE], gap[pooled], gap[stacked], chance),
+        )
         judged = judge(losses, counts[counts > 0].tolist(), self.levels)
         return replace(judged, caveats=(*judged.caveats, *self.caveats))
 

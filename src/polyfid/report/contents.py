@@ -21,7 +21,7 @@ from polyfid.report.page import clean, shorten_all, to_html
 from polyfid.tables import LabelledTable, TableModel
 
 MOST_BARS = 12  # features whose relevance is drawn
-_NOT_MEASURED = {
+_NOT_MEASURED: dict[str, Any] = {
     "effect": "unknown",
     "badge": "Not measured",
     "sentence": "Whether the cheaper labels help was not measured: that takes trusted rows held "

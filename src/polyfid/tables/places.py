@@ -108,7 +108,9 @@ def no_column(
     text = text.rstrip()
     if len(names) > 1 and not pd.to_numeric(pd.Series(names), errors="coerce").isna().any():
         text += " (row 1 looks like data: it must hold the names of the columns)"
-    return TableError(text + (f"; {advice}" if advice else ""), path=path)
+    if advice:
+        text += f" If not, {advice}" if text.endswith("?") else f"; {advice}"
+    return TableError(text, path=path)
 
 
 def shown(cell: object) -> str:
