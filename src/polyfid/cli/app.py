@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from functools import wraps
-from inspect import Parameter, Signature, signature
+from inspect import Parameter, Signature, getdoc, signature
 from typing import Annotated, Any, get_type_hints
 
 import typer
@@ -126,6 +126,8 @@ def _as_command(verb: Callable[..., Any]) -> Callable[..., Any]:
         with exit_codes():
             verb(**values)
 
+    # The help keeps line breaks, and breaks lines again where the terminal ends.
+    command.__doc__ = "\n\n".join(" ".join(p.split()) for p in (getdoc(verb) or "").split("\n\n"))
     command.__signature__ = Signature(options)  # type: ignore[attr-defined]
     command.__annotations__ = {option.name: option.annotation for option in options}
     return command
