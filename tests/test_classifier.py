@@ -130,6 +130,9 @@ def test_progress_of_an_exact_fit(three):
     (X, y, fidelity), model = three
     steps = []
     MultiFidelityClassifier().fit(X, y, fidelity, callback=steps.append)
+    tuned = [s for s in steps if s.stage == "structures"]
+    assert {s.class_index for s in tuned} == {0, 1, 2}
+    steps = [s for s in steps if s.stage != "structures"]
     assert [(s.stage, s.done, s.total) for s in steps] == [("classes", k, 3) for k in (1, 2, 3)]
     assert [len(s.checkpoint) for s in steps] == [1, 2, 3]
     assert np.mean([s.value for s in steps]) == model.log_marginal_likelihood_value_

@@ -85,7 +85,7 @@ def test_bad_arguments(arguments, message):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"kernel": "rbf"}, r"""kernel must be "auto", a kernel or a list.*got 'rbf'"""),
+        ({"kernel": "rfb"}, r"""kernel must be "auto", "rbf",.* or a list.*got 'rfb'"""),
         ({"kernel": [RBF(), "rbf"]}, r"kernel must be.*'rbf'"),
         ({"kernel": [RBF()]}, r"kernel is a list of 1, but there are 2 levels \[0, 1\]; give"),
         ({"kernel": [], "coupling": "coregional"}, r"kernel is a list of 0"),

@@ -4,6 +4,7 @@ import math
 import re
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -673,3 +674,15 @@ def test_functions_made_of_steps_are_recognised():
     X = rng.uniform(-1.7, 1.7, (300, 3))
     f = np.linalg.cholesky(60.0 * Additive(0.5)(X) + 1e-8 * np.eye(300)) @ rng.normal(size=300)
     assert share(fit(X, f > np.median(f)), "steps") > 0.5
+
+
+def test_a_callback_learns_how_many_structures_are_tuned():
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(40, 2))
+    steps = []
+    MultiFidelityClassifier(random_state=0).fit(X, X[:, 0] > 0, callback=steps.append)
+    *tuned, last = steps
+    assert {step.stage for step in tuned} == {"structures"}
+    assert [step.done for step in tuned] == list(range(1, len(tuned) + 1))
+    assert all(step.done <= step.total <= after.total for step, after in pairwise(tuned))
+    assert (last.stage, last.done) == ("classes", 1)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from difflib import get_close_matches
 from os.path import commonprefix
 
 #: Longest cell that a table of text shows in full.
@@ -25,6 +28,27 @@ def name_few(names: Iterable[object], most: int = 12) -> str:
     """
     # Scalars of numpy would be shown with their type.
     return first_few((repr(n.item() if hasattr(n, "item") else n) for n in names), most)
+
+
+def join_names(names: Iterable[str]) -> str:
+    """Names with commas between them; one that has a comma itself is in quotes.
+
+    >>> join_names(["crowd", "p=0.7, rough"])
+    'crowd,"p=0.7, rough"'
+    """
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow(names)
+    return line.getvalue()
+
+
+def nearest(wanted: str, names: Iterable[str], most: int = 3) -> list[str]:
+    """The names that are most similar to one that does not exist, the closest first.
+
+    >>> nearest("heat", ["heart", "feat", "id"]), nearest("heat", ["heat", "feat"])
+    (['heart', 'feat'], ['heat'])
+    """
+    every = list(names)
+    return [wanted] if wanted in every else get_close_matches(wanted, every, n=most, cutoff=0.6)
 
 
 def visible(text: str) -> str:
@@ -119,3 +143,14 @@ def bytes_in_words(count: float) -> str:
     ('3 MB', '2.5 GB')
     """
     return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{max(count / 1e6, 1.0):.0f} MB"
+
+
+def time_in_words(seconds: float) -> str:
+    """A time in seconds, minutes or hours.
+
+    >>> time_in_words(0.3), time_in_words(125), time_in_words(7300)
+    ('1 s', '2 min', '2 h')
+    """
+    if seconds < 100.0:
+        return f"{max(seconds, 1.0):.0f} s"
+    return f"{seconds / 60.0:.0f} min" if seconds < 6000.0 else f"{seconds / 3600.0:.0f} h"

@@ -33,6 +33,20 @@ def to_json(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | str) else str(value)
 
 
+def significant(values: Any, digits: int) -> Any:
+    """An array of numbers rounded to so many significant digits.
+
+    >>> significant(np.array([0.123456789, -1234.5678, 0.0]), 3).tolist()
+    [0.123, -1230.0, 0.0]
+    """
+    with np.errstate(divide="ignore"):
+        exponent = np.where(values == 0.0, 0.0, np.floor(np.log10(np.abs(values))))
+    power = np.clip(digits - 1.0 - exponent, -300.0, 300.0)
+    scale = 10.0 ** np.abs(power)  # a product with 0.1 would not be exact, a quotient by 10 is
+    up, down = np.round(values * scale) / scale, np.round(values / scale) * scale
+    return np.where(power >= 0.0, up, down)
+
+
 def to_python(value: Any) -> Any:
     """A scalar of numpy as Python's; whole numbers are integers, so that 7 and 7.0 are one value.
 

@@ -84,6 +84,11 @@ def folder(store, tmp_path, monkeypatch):
 
 
 @pytest.fixture
+def some_rows():
+    return make_rows
+
+
+@pytest.fixture
 def not_drawn(monkeypatch):
     """Reports are not drawn, which takes seconds; a list of what they were asked with."""
     pytest.importorskip("jinja2")

@@ -9,7 +9,7 @@ from typer.main import get_command
 from polyfid.cli.app import app
 from polyfid.cli.config import write_config
 
-VERBS = ["demo", "check", "fit", "predict", "evaluate", "report", "inspect", "convert"]
+VERBS = ["demo", "check", "fit", "predict", "score", "evaluate", "report", "inspect", "convert"]
 
 
 def test_round_trip(polyfid, folder):
@@ -38,8 +38,8 @@ def test_round_trip(polyfid, folder):
         ('[level]\ncrowd = "crowd.csv"\n"a=b" = "expert.csv"', ["crowd", "a=b"]),
         ('files = "tidy.csv"\nlevels = "crowd,expert"', ["crowd", "expert"]),
         (
-            'files = "tidy.csv"\nlevels = "crowd,expert"\n'
-            '[fit]\nkernel = "rbf"\n[evaluate]\nfolds = 3',
+            'files = "tidy.csv"\nlevels = ["crowd", "expert"]\n[fit]\nkernel = "rbf"\n'
+            "[evaluate]\nfolds = 3",
             ["crowd", "expert"],
         ),
     ],

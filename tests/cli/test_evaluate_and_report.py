@@ -59,7 +59,7 @@ def test_a_missing_extra_is_named(polyfid, folder, monkeypatch):
     for name in [n for n in sys.modules if n.startswith(("polyfid.report", "jinja2"))]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    assert 'pip install "polyfid[report]"' in polyfid("report tidy.csv", code=2).stderr
+    assert 'pip install "polyfid[report]"' in polyfid(f"report tidy.csv {LEVELS}", code=2).stderr
 
 
 def test_demo_end_to_end(polyfid, folder, monkeypatch, not_drawn):

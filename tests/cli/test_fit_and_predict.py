@@ -62,7 +62,11 @@ def test_columns_of_predictions(polyfid, folder):
     out = pd.read_csv("out.csv")
     assert list(out) == ["id", "label", "p_bad", "p_good", "latent_mean", "latent_sd"]
     expected = library.load("model.polyfid").predict(pd.read_csv("new.csv"))
-    np.testing.assert_allclose(out["p_good"], expected["p_good"], rtol=1e-14)
+    np.testing.assert_allclose(out["p_good"], expected["p_good"], rtol=1e-5)
+    assert max(map(len, out["p_good"].astype(str))) <= len("0.000123456")
+    polyfid(f"{PREDICT} -o out.parquet")
+    every = pd.read_parquet("out.parquet")  # has all digits
+    np.testing.assert_allclose(every["p_good"], expected["p_good"], rtol=1e-14)
     assert polyfid(f"{PREDICT} --id heat").stdout.startswith("heat,")
 
 

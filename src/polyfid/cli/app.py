@@ -5,25 +5,82 @@ Verbs import numpy and the like when they run, so that ``polyfid --help`` is qui
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from functools import wraps
-from inspect import Parameter, Signature, signature
+from inspect import Parameter, Signature, getdoc, signature
 from typing import Annotated, Any, get_type_hints
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from polyfid import __version__
 from polyfid.cli.annotators import annotators
-from polyfid.cli.console import exit_codes
+from polyfid.cli.console import INTERRUPTED, complain, exit_codes
 from polyfid.cli.convert import check, convert
 from polyfid.cli.models import fit, inspect, predict
 from polyfid.cli.report import demo, evaluate, report
+from polyfid.cli.score import score
+
+
+class _WithoutTypesOfFlags:
+    """A command whose help does not say that a flag is true or false."""
+
+    def get_params(self, context: Any) -> list[Any]:
+        params: list[Any] = super().get_params(context)  # type: ignore[misc]
+        for param in params:
+            if getattr(param, "is_flag", False) and param.metavar is None:
+                param.metavar = ""
+        return params
+
+
+class _Command(_WithoutTypesOfFlags, TyperCommand):
+    """One verb."""
+
+
+class _Verbs(_WithoutTypesOfFlags, TyperGroup):
+    """All verbs; a call that makes no sense is reported like any other error."""
+
+    def main(self, *args: Any, **more: Any) -> Any:
+        standalone_mode = more.get("standalone_mode", True)
+        try:
+            code = super().main(*args, **{**more, "standalone_mode": False})
+        except typer.Abort:
+            code = INTERRUPTED
+        except _UsageError.__bases__[0] as error:
+            if not standalone_mode:
+                raise
+            context = getattr(error, "ctx", None)
+            if not error.format_message() or type(error).__name__ == "NoArgsIsHelpError":
+                error.show()
+            else:
+                help = f" ({context.command_path} --help lists the options)" if context else ""
+                complain(_sentence(error.format_message()) + help)
+            code = error.exit_code
+        if standalone_mode:
+            sys.exit(code if isinstance(code, int) else 0)
+        return code
+
+
+#: The error of a call, which belongs to Typer or to Click depending on the version of Typer.
+_UsageError: Any = typer.BadParameter.__bases__[0]
+
+
+def _sentence(message: str) -> str:
+    """A message of the library that reads arguments in the style of all others."""
+    named = re.match(r"Invalid value(?: for '?(.+?)'?)?: ", message)
+    place = f"{named[1]}: " if named and named[1] else ""
+    problem = message[named.end() :] if named else message
+    problem = problem.removeprefix("Value error, ").strip().rstrip(".")
+    return f"{place}{problem[:1].lower()}{problem[1:]}"
+
 
 app = typer.Typer(
     name="polyfid",
+    cls=_Verbs,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_show_locals=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -70,10 +127,13 @@ def _as_command(verb: Callable[..., Any]) -> Callable[..., Any]:
         with exit_codes():
             verb(**values)
 
+    # The help keeps line breaks, and breaks lines again where the terminal ends.
+    command.__doc__ = "\n\n".join(" ".join(p.split()) for p in (getdoc(verb) or "").split("\n\n"))
     command.__signature__ = Signature(options)  # type: ignore[attr-defined]
     command.__annotations__ = {option.name: option.annotation for option in options}
     return command
 
 
-for _verb in (demo, check, fit, predict, evaluate, report, inspect, annotators, convert):
-    app.command()(_as_command(_verb))
+_VERBS = (demo, check, fit, predict, score, evaluate, report, inspect, annotators, convert)
+for _verb in _VERBS:
+    app.command(cls=_Command)(_as_command(_verb))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import csv
 import difflib
-import io
 import json
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import typer
 
 from polyfid._version import __version__
 from polyfid.atomic import replacing
+from polyfid.text import join_names
 
 #: Options that do not change the result, and are not written.
 NOT_WRITTEN = {"config", "json", "quiet"}
@@ -63,7 +63,7 @@ def _as_given(name: str, value: Any, several: bool) -> Any:
             raise typer.BadParameter(f"{name} must be one value, got the table {dict(value)}")
         return [f"{k}={v}" for k, v in value.items()]
     if isinstance(value, list):
-        return [str(v) for v in value] if several else join(map(str, value))
+        return [str(v) for v in value] if several else join_names(map(str, value))
     return [str(value)] if several else value
 
 
@@ -71,13 +71,6 @@ def split(text: str) -> tuple[str, ...]:
     """Names between commas; a name that has a comma is in quotes."""
     (names,) = csv.reader([text.replace("\n", " ")], skipinitialspace=True)
     return tuple(name.strip() for name in names)
-
-
-def join(names: Iterable[str]) -> str:
-    """Names as text that `split` reads."""
-    line = io.StringIO()
-    csv.writer(line, lineterminator="").writerow(names)
-    return line.getvalue()
 
 
 def write_config(context: typer.Context, out: Path) -> Path | None:

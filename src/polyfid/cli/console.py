@@ -15,6 +15,7 @@ import os
 import shutil
 import sys
 import textwrap
+import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -27,7 +28,7 @@ import typer
 from polyfid.cli.config import read_config, write_config
 from polyfid.cli.options import running
 from polyfid.cli.signals import STOPPED, stoppable
-from polyfid.text import visible
+from polyfid.text import nearest, time_in_words, visible
 
 if TYPE_CHECKING:
     from polyfid.learning.progress import Progress
@@ -56,20 +57,36 @@ class ProgressBar:
     def __init__(self, update: Callable[..., None]) -> None:
         self._update = update
         self.done = 0
+        self._stage, self._started = "", time.monotonic()  # of that stage
 
     def __call__(self, step: Progress) -> None:
         """Show a step of a fit."""
         stage = STAGES.get(step.stage, "Fitting")
         if step.n_classes > 1:
             stage += f", class {step.class_index + 1} of {step.n_classes}"
+        if stage != self._stage:
+            self._stage, self._started = stage, time.monotonic()
+        what = "structure " if step.stage == "structures" else ""
         value = "" if math.isnan(step.value) else f", log evidence {step.value:,.1f}"
-        self.count(step.done, step.total, value, description=stage)
+        # Passes end when they change nothing any more, mostly long before the last possible one.
+        left = "" if step.stage == "passes" else self._time_left(step.done, step.total)
+        self._show(step.done, step.total, what, value + left, description=stage)
 
-    def count(self, done: int, total: int | None, more: str = "", **fields: Any) -> None:
+    def count(self, done: int, total: int | None) -> None:
         """Show how much is done."""
+        self._show(done, total, "", self._time_left(done, total))
+
+    def _show(self, done: int, total: int | None, what: str, more: str, **fields: Any) -> None:
         self.done = done
         text = f"{done:,}" if total is None else f"{done:,} of {total:,}"
-        self._update(completed=done, total=total, count=text + more, **fields)
+        self._update(completed=done, total=total, count=what + text + more, **fields)
+
+    def _time_left(self, done: int, total: int | None) -> str:
+        """How long the rest of the stage takes if it goes on as so far."""
+        if not done or total is None or done >= total:
+            return ""
+        seconds = (time.monotonic() - self._started) * (total - done) / done
+        return f", about {time_in_words(seconds)} left"
 
     def over(self, frames: Iterable[Any]) -> Iterator[Any]:
         """The same frames, while their rows are counted."""
@@ -166,12 +183,24 @@ def complain(*lines: str) -> None:
 def problems_of(error: BaseException) -> Sequence[str]:
     """The problems that an error reports, one line each."""
     if isinstance(error, OSError) and error.filename is not None:
-        return [f"{error.filename}: {error.strerror or error}"]
+        return [f"{error.filename}: {error.strerror or error}{_similar_files(error)}"]
     extra = EXTRAS.get((getattr(error, "name", None) or "").partition(".")[0])
     if isinstance(error, ImportError) and extra is not None:
         return [f'this needs {error.name}; install it with: pip install "polyfid[{extra}]"']
     problems: Sequence[str] = getattr(error, "problems", ())
     return problems or [str(error) or type(error).__name__]
+
+
+def _similar_files(error: OSError) -> str:
+    """The names of files in the same folder that are like the one that does not exist."""
+    path = Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else None
+    if not isinstance(error, FileNotFoundError) or path is None or not path.parent.is_dir():
+        return ""
+    with suppress(OSError):
+        near = nearest(path.name, sorted(os.listdir(path.parent)))
+        names = " or ".join(str(path.with_name(name)) for name in near if name != path.name)
+        return f"; did you mean {names}?" if names else ""
+    return ""
 
 
 @contextmanager

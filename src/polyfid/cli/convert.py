@@ -9,11 +9,13 @@ from typing import Annotated, Literal
 
 import typer
 
-from polyfid.cli.config import join
 from polyfid.cli.console import DATA, Console, complain, problems_of, width
 from polyfid.cli.options import Seed, Sources, out_option
 from polyfid.cli.sources import ENDINGS, check_out, inputs_of, read_sources, rows_of
-from polyfid.text import by_trust
+from polyfid.text import by_trust, join_names
+
+#: Columns of printed tables, where what they hold allows it.
+NARROW = 60
 
 
 def check(sources: Sources, console: Console, seed: Seed = 0) -> None:
@@ -30,7 +32,7 @@ def check(sources: Sources, console: Console, seed: Seed = 0) -> None:
         raise typer.Exit(DATA) from None
     findings = diagnose(table, missing=sources.missing)
     console.result({**findings.to_dict(), "warnings": notes})
-    console.say(findings.describe(width()))
+    console.say(findings.describe(min(width(), NARROW)))
     if findings.problems:
         if console.quiet:
             complain(*findings.problems)
@@ -126,8 +128,10 @@ def _to_rows(
     console.say(f"Levels: {by_trust(levels)}", err=out == "-")
     if not per_level:
         write_table(frame, out)
-        if len(levels) > 1 and not out.lower().endswith((".parquet", ".pq")):
-            order = f"To read it with this order of trust, add --levels {quote(join(levels))}"
+        # Parquet keeps the order.
+        if not (out.lower().endswith((".parquet", ".pq")) or _order_is_known(levels)):
+            names = quote(join_names(levels))
+            order = f"To read it with this order of trust, add --levels {names}"
             console.say(order, err=out == "-")
         return [out], levels[-1]
     stem, dot, ending = Path(out).name.partition(".")
@@ -139,3 +143,13 @@ def _to_rows(
         files.append(file)
         write_table(frame[frame[column] == level].drop(columns=column), file)
     return files, levels[-1]
+
+
+def _order_is_known(levels: list[str]) -> bool:
+    """Whether a table of these levels is read with this order of trust without any option."""
+    from polyfid.values import order_of_trust
+
+    try:
+        return list(order_of_trust(dict.fromkeys(levels, 1), str)) == levels
+    except ValueError:
+        return False

@@ -9,8 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from polyfid.cli.config import split
 from polyfid.cli.console import Console, complain
-from polyfid.cli.options import Blocks, Fitting, ManyRows, Sources, TextFormat, out_option
+from polyfid.cli.options import (
+    Blocks,
+    Deciding,
+    EmbeddingsOfRows,
+    Fitting,
+    ManyRows,
+    Sources,
+    TextFormat,
+    out_option,
+)
+from polyfid.cli.score import read_costs
 from polyfid.cli.sources import (
     ENDINGS,
     check_out,
@@ -31,6 +42,8 @@ if TYPE_CHECKING:
 
 #: Rows times models whose fit takes a few seconds.
 SMALL_WORK = 8000
+#: Significant digits of probabilities and latent values in text.
+DIGITS = 6
 #: Upper bound on the names that are printed of a list.
 MAX_NAMES = 40
 
@@ -40,6 +53,7 @@ def fit(
     sources: Sources,
     fitting: Fitting,
     many: ManyRows,
+    deciding: Deciding,
     console: Console,
     out: Annotated[str, out_option("The model file to write.")] = "model.polyfid",
     no_rows: Annotated[
@@ -58,30 +72,31 @@ def fit(
     check_out(out, inputs_of(sources))
     try:
         with console.warnings() as notes:
-            model, in_blocks = _fit_sources(sources, fitting, many, console)
+            model, in_blocks = _fit_sources(sources, fitting, many, deciding, console)
     except KeyboardInterrupt:
         if many.checkpoint is not None and Path(many.checkpoint).exists():
             complain(f"{many.checkpoint} has the state so far; the same command resumes from it")
         raise
     (replace(model, table=None) if no_rows else model).save(out)
-    console.say(model.classifier.report_)
-    console.say("")
+    console.say(f"{model.classifier.report_}\n")
+    say_rule(model, console)
     result = {"summary": model.summary(), "trusted_level": model.classifier.levels_[-1]}
     console.written(context, out, model=out, **result, in_blocks=in_blocks, warnings=notes)
 
 
 def _fit_sources(
-    sources: Sources, fitting: Fitting, many: ManyRows, console: Console
+    sources: Sources, fitting: Fitting, many: ManyRows, deciding: Deciding, console: Console
 ) -> tuple[TableModel, bool]:
     """The model of tables of any size, and whether they were read in blocks."""
     from polyfid.tables import TableModel
 
     model = make_classifier(fitting, many)
+    costs: dict[str, Any] = {"costs": read_costs(deciding), "cost_abstain": deciding.cost_abstain}
     in_blocks, reason = choose_blocks(sources, many)
     if not in_blocks:
         table = read_sources(sources, fitting.seed)
         console.say(f"{len(table):,} rows were read into memory")
-        return fit_table(table, model, fitting, sources.missing, console), False
+        return fit_table(table, model, fitting, sources.missing, console, **costs), False
     console.say(f"Tables are read in blocks ({reason})")
     files, roles, levels = tables_of(sources)
     with cluster(many.dask) as client, console.progress("Reading") as bar:
@@ -97,6 +112,7 @@ def _fit_sources(
             client=client,
             say=console.say,
             callback=bar,
+            **costs,
             **sources.csv,
         )
     fitted.classifier.set_params(n_jobs=None)  # depends on this machine, not on the model
@@ -106,17 +122,10 @@ def _fit_sources(
 def make_classifier(fitting: Fitting, many: ManyRows | None = None) -> MultiFidelityClassifier:
     """The unfitted classifier that the options describe."""
     from polyfid.estimator.classifier import MultiFidelityClassifier
-    from polyfid.kernels import RBF, Constant, Matern52
 
     many = many or ManyRows()
-    kernels: dict[str, Any] = {
-        "auto": "auto",
-        "rbf": Constant() * RBF(),
-        "ard": Constant() * RBF(ard=True),
-        "matern": Constant() * Matern52(),
-    }
     return MultiFidelityClassifier(
-        kernels[fitting.kernel],
+        fitting.kernel,
         mean=None if fitting.mean == "none" else fitting.mean,
         inference=fitting.inference,
         n_inducing=many.n_inducing,
@@ -132,13 +141,14 @@ def fit_table(
     fitting: Fitting,
     missing: Any,
     console: Console,
+    **costs: Any,
 ) -> TableModel:
-    """The model of a table in memory."""
+    """The model of a table in memory, which may decide by costs."""
     from polyfid.tables import TableModel
 
     model.set_params(n_jobs=n_jobs(fitting, model, table.label))
     with console.progress("Fitting") as bar:
-        fitted = TableModel.fit(table, model, missing=missing, callback=bar)
+        fitted = TableModel.fit(table, model, missing, callback=bar, **costs)
     fitted.classifier.set_params(n_jobs=None)  # depends on this machine, not on the model
     return fitted
 
@@ -150,7 +160,7 @@ def n_jobs(fitting: Fitting, model: MultiFidelityClassifier, labels: Any, fits: 
     """
     if fitting.jobs is not None:
         return fitting.jobs
-    kernels = 20 if isinstance(model.kernel, str) else 1  # as many does kernel="auto" try
+    kernels = 20 if str(model.kernel) == "auto" else 1  # as many are tried
     classes = len({*labels})
     models = fits * kernels * (classes if classes > 2 else 1)
     return 1 if len(labels) * models < SMALL_WORK else -1
@@ -177,21 +187,29 @@ def predict(
         ),
     ] = None,
     id: Annotated[
-        str | None, typer.Option("--id", help="Column of names.", show_default="as in the fit")
+        str | None,
+        typer.Option("--id", help="Column of names.", show_default="as in the fit, or row numbers"),
     ] = None,
-    embeddings: Annotated[
+    keep: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE",
-            help="Embeddings of the rows, for a model that was fitted to some: .npy in the order "
-            "of the rows, or CSV or Parquet with a column of ids.",
+            metavar="A,B,…",
+            help="Columns of the new rows to copy. * stands for any letters: 'lsa*'.",
+            show_default="none",
         ),
     ] = None,
+    embeddings: EmbeddingsOfRows = None,
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Number of threads.", show_default="all cores")
     ] = None,
 ) -> None:
-    """Predict the labels of new rows, block by block: the file may be larger than memory."""
+    """Predict the labels of new rows, block by block: the file may be larger than memory.
+
+    The table has the ids of the rows, or else their row numbers; the label, the most probable one
+    or a decision by the model's costs; p_CLASS, its probability; latent_mean and latent_sd, the
+    mean and standard deviation of the latent function, which is above 0 where the second class is
+    more probable, and uncertain where there are few labels nearby.
+    """
     from polyfid.tables import write_table
 
     check_out(out, [model, new, *filter(None, [embeddings])], ENDINGS, console)
@@ -211,13 +229,26 @@ def predict(
         console.progress("Predicting") as bar,
     ):
         more = read_embeddings(embeddings, id or loaded.roles.id, csv)
-        rows = rows_of(new)
-        blocks = loaded.read_blocks(rows, id=id, rows=many.block, embeddings=more, **csv)
-        write_table(bar.over(loaded.predict_blocks(blocks, fidelity, id, jobs, client)), out)
+        kept = () if keep is None else split(keep)
+        blocks = loaded.read_blocks(
+            rows_of(new), id=id, keep=kept, rows=many.block, embeddings=more, **csv
+        )
+        # Parquet holds all digits in eight bytes; text would take twice as many, to no use.
+        digits = None if out.lower().endswith((".parquet", ".pq")) else DIGITS
+        made = loaded.predict_blocks(blocks, fidelity, id, jobs, client, kept, digits)
+        write_table(bar.over(made), out)
+    say_rule(loaded, console, err=out == "-")
     if out != "-":
         console.say(f"{bar.done:,} rows predicted")
         result = {"trusted_level": top, "warnings": notes}
         console.written(context, out, rows=bar.done, out=out, **result)
+
+
+def say_rule(model: TableModel, console: Console, err: bool = False) -> None:
+    """Print by which costs a model decides, if by any."""
+    if model.rule is not None:
+        lines = model.rule.describe(model.classifier.classes_)
+        console.say("\n".join(["Labels are decisions by costs.", *lines]), err=err)
 
 
 def inspect(
@@ -228,6 +259,8 @@ def inspect(
 
     header = read_header(model)
     levels = header.get("levels") or ["unknown"]
+    if (given := header.get("hyper_parameters")) is not None:
+        header["hyper_parameters"] = _as_values(given)
     console.result({**header, "trusted_level": levels[-1]})
     arrays = header.get("arrays", [])
     size = sum(array["nbytes"] for array in arrays)
@@ -238,6 +271,16 @@ def inspect(
     shown = {heaviest if name == tuned else name: value for name, value in shown.items()}
     shown["arrays"] = f"{len(arrays)} arrays, {size:,} bytes"
     console.say("\n".join(_lines(shown)))
+
+
+def _as_values(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Hyper-parameters, of one model or of one per class, as values and not as logarithms."""
+    from polyfid.estimator.summary import value_of
+
+    return {
+        name: _as_values(theta) if isinstance(theta, Mapping) else value_of(name, theta)
+        for name, theta in given.items()
+    }
 
 
 def _lines(values: Mapping[str, Any], indent: str = "") -> list[str]:

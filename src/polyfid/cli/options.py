@@ -26,6 +26,7 @@ def _option(
 
 _tables, _crowd = partial(_option, "Tables"), partial(_option, "Crowd tables and Label Studio")
 _model, _many = partial(_option, "Model"), partial(_option, "Many rows")
+_costs = partial(_option, "Costs")
 running = partial(_option, "Running")
 
 
@@ -36,6 +37,16 @@ def out_option(help: str) -> Any:
 
 #: The option ``--seed`` of verbs whose only random numbers are draws between tied answers.
 Seed = Annotated[int, typer.Option(min=0, help="Seed of the draws between tied answers.")]
+#: The option ``--embeddings`` of verbs that take rows to predict.
+EmbeddingsOfRows = Annotated[
+    str | None,
+    typer.Option(
+        "--embeddings",
+        metavar="FILE",
+        help="Embeddings of the rows, for a model that was fitted to some: .npy in the order of "
+        "the rows, or CSV or Parquet with a column of ids.",
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -63,15 +74,22 @@ class Tables:
     weight: Text = _tables("Column of weights; 2 counts twice.", shown="weight, if present")
     levels: Text = _tables(
         "Names of the levels, least trusted first. Quote a name that has a comma.",
-        shown="the order of --level, or sorted",
+        shown="the order of --level, or of numbers",
         metavar="LOW,…,HIGH",
     )
-    features: Text = _tables("Columns to learn from.", shown="all other columns", metavar="A,B,…")
+    features: Text = _tables(
+        "Columns to learn from. * stands for any letters: 'lsa*'.",
+        shown="all other columns",
+        metavar="A,B,…",
+    )
+    exclude: Text = _tables("Columns to leave out; * as above.", shown="none", metavar="A,B,…")
     categorical: Text = _tables(
-        "Columns of numbers that are categories.", shown="columns of text only", metavar="A,B,…"
+        "Columns of numbers that are categories; * as above.",
+        shown="columns of text only",
+        metavar="A,B,…",
     )
     text: list[str] | None = _tables(
-        "Columns of free text, which become numbers by their words; can be repeated.",
+        "Columns of free text, which become numbers by their words; * as above. Can be repeated.",
         metavar="A,B,…",
     )
     embeddings: Text = _tables(
@@ -165,6 +183,26 @@ class Fitting:
     )
     seed: int = running("Seed of all random numbers.", default=0, min=0, max=2**32 - 1)
     jobs: int | None = running("Number of processes.", shown="all cores; 1 for small tables", min=1)
+
+
+@dataclass(frozen=True)
+class Deciding:
+    """How costs turn probabilities into decisions."""
+
+    costs: Text = _costs(
+        "What wrong decisions cost: fp=1,fn=20 for two classes, the second of which is positive; "
+        "'TRUE>PREDICTED=COST,…' for any; or a table, FILE.csv, with a row per true class and a "
+        "column per decision. Mistakes that are not named cost 1.",
+        shown="the most probable class is predicted",
+        metavar="COSTS",
+    )
+    cost_abstain: float | None = _costs(
+        "What it costs to decide nothing. Where any decision is expected to cost more, the "
+        "predicted label is empty.",
+        shown="always decide",
+        min=0.0,
+        metavar="COST",
+    )
 
 
 @dataclass(frozen=True)

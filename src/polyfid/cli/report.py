@@ -89,7 +89,7 @@ def report(
 
     FILES can be one model file: the report then has the rows and settings of the model.
     """
-    from polyfid.report import write_report
+    from polyfid.report import annotators_of, write_report
 
     if folds == 1:
         raise typer.BadParameter("must be 0, or 2 or more", param_hint="--folds")
@@ -105,8 +105,9 @@ def report(
                 )
             except ValueError as error:  # one level, or too few rows: the rest is still of use
                 reason = f"there is no evaluation: {error}"
+        people = annotators_of(table)
     notes = notes if evaluation else [*notes, reason]
-    page = {"title": title, "warnings": notes, **_origin(fitting)}
+    page = {"title": title, "warnings": notes, "annotators": people, **_origin(fitting)}
     write_report(out, model=model, table=table, evaluation=evaluation, **page)
     console.wrap(str(evaluation.judgement) if evaluation else f"Note: {reason}")
     console.wrap(f"Levels: {by_trust(table.levels)}.")
@@ -193,8 +194,8 @@ def demo(
         result = evaluate_table(table, model.encoder, model.unfitted(), fitting, 5, console)
     console.say(f"{result}\n")
     title = "A demonstration: which seams are sound?"
-    page = {"title": title, "warnings": notes, **_origin(fitting)}
-    write_report(out / "report.html", model=model, table=table, evaluation=result, **page)
+    contents = {"title": title, "warnings": notes, **_origin(fitting)}
+    write_report(out / "report.html", model=model, table=table, evaluation=result, **contents)
     write_config(context, out / "report.html")
     console.wrap(f"Written to {out}: {', '.join(sorted(p.name for p in out.iterdir()))}")
     console.say("\nThe same steps by hand:")
@@ -204,5 +205,8 @@ def demo(
     console.say(f"  polyfid fit {rows} -o {saved}")
     console.say(f"  polyfid predict {saved} {new} -o {predictions}")
     console.say(f"  polyfid report {saved} -o {html}")
+    page = (out / "report.html").resolve()
+    opener = "open" if sys.platform == "darwin" else "xdg-open"
+    console.say(f"\nThe report is {page.as_uri()} ({opener} {html})")
     figures = {"roc_auc": auc, "log_loss": loss, "evaluation": result.to_dict()}
     console.result({"folder": str(out), **figures, "warnings": notes})

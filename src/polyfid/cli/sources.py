@@ -88,7 +88,7 @@ def _roles(given: Sources, **fixed: str | None) -> Roles:
 
     simple = ("target", "fidelity", "id", "weight", "worker")
     names: dict[str, Any] = {name: getattr(given, name) for name in simple}
-    for name in ("features", "categorical", "levels"):
+    for name in ("features", "exclude", "categorical", "levels"):
         text = getattr(given, name)
         names[name] = None if text is None else split(text)
     names["text"] = [column for text in given.text or () for column in split(text)]

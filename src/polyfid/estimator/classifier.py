@@ -48,7 +48,7 @@ class MultiFidelityClassifier(LatentClassifier):
 
     Parameters
     ----------
-    kernel : "auto", kernel, or list of kernels
+    kernel : {"auto", "rbf", "ard", "matern"}, kernel, or list of kernels
         "auto": learn the structure. A handful of them is fitted (features standardised, ranked, in
         a common unit, as directions, indicator columns as categories; one length-scale, softly tied
         or free ones, a linear part; levels linked, the same, or unrelated) and averaged by
@@ -56,7 +56,8 @@ class MultiFidelityClassifier(LatentClassifier):
         needs ``prior="weak"``, an optimizer and no label noise; without, it is a scaled RBF with
         length-scales softly tied.) One kernel: for every latent process. A list: one per level, for
         f_0 first, then for the corrections. Kernels of `polyfid.kernels` or scikit-learn. A kernel
-        is taken as it is: write ``1.0 * RBF()`` for one whose scale is learnt too.
+        is taken as it is: write ``1.0 * RBF()`` for one whose scale is learnt too. That is "rbf";
+        "ard" has a length-scale per feature, and "matern" is ``1.0 * Matern52()``.
     mean : {"auto", "boosted", None}
         "boosted": boosted trees learn first from each level of 1000 rows or more (from the top one
         of several if it has more than 20 000), and the latent functions are linear in their

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from polyfid.inference import SCHEMES
-from polyfid.kernels import Kernel
+from polyfid.kernels import NAMED, Kernel
 from polyfid.kernels.contract import as_kernel
 from polyfid.learning.plan import Options
 from polyfid.rows.survey import Levels
@@ -180,12 +180,17 @@ def _read_kernels(given: Any, coupling: str, levels: Levels) -> tuple[Kernel, ..
     """One kernel per latent process, or None where they are to be learnt."""
     if isinstance(given, str) and given == "auto":
         return None
+    names = ", ".join(f'"{name}"' for name in ("auto", *NAMED))
+    if isinstance(given, str) and given not in NAMED:
+        raise ValueError(f"kernel must be {names}, a kernel or a list of kernels; got {given!r}")
+    if isinstance(given, str):
+        given = NAMED[given]
     several = isinstance(given, Sequence | np.ndarray) and not isinstance(given, str)
     try:
         kernels = tuple(as_kernel(k) for k in (given if several else [given]))
     except TypeError as error:
         raise ValueError(
-            f'kernel must be "auto", a kernel or a list of kernels: {error}'
+            f"kernel must be {names}, a kernel or a list of kernels: {error}"
         ) from error
     if not several:
         return kernels * len(levels)

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from polyfid.arrays import Array, Indices, settled
 from polyfid.atomic import set_attributes
 from polyfid.estimator.constraints import read_numbers, read_whole
+from polyfid.estimator.decisions import DecidesByCost
 from polyfid.estimator.inputs import FidelityColumn, FitInfo, as_table, read_features, read_levels
 from polyfid.estimator.levels import encode_levels
 from polyfid.estimator.summary import FitReport, FittedModel, LearntStructure, rho_of
@@ -167,7 +168,7 @@ def random_numbers(random_state: Any) -> Iterator[np.random.RandomState]:
         raise
 
 
-class LatentClassifier(ClassifierMixin, BaseEstimator):
+class LatentClassifier(DecidesByCost, ClassifierMixin, BaseEstimator):
     """A classifier whose predictions come from a `FittedModel`."""
 
     random_state: Any

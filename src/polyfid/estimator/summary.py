@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from polyfid.arrays import Array
 from polyfid.estimator.constraints import read_options
@@ -25,8 +26,11 @@ from polyfid.learning.structures import ABSENT
 from polyfid.model.likelihoods import NoisyLogit
 from polyfid.model.prior import Autoregressive, Deviating, Prior
 from polyfid.rows.survey import Levels
+from polyfid.text import percent
 
 _INFERENCE = {"laplace": "Laplace", "ep": "expectation propagation", "variational": "variational"}
+#: Hyper-parameters that are probabilities.
+LOG_ODDS = ("reliability", "sensitivity", "specificity")
 #: A file with more levels or features than this is damaged, or made to do harm.
 MAX_LEVELS, MAX_FEATURES = 1000, 10_000_000
 
@@ -70,6 +74,9 @@ class LearntStructure:
     log_marginal_likelihood: float
     rho: tuple[float, ...]
     kernels: tuple[Kernel, ...]
+
+    def __repr__(self) -> str:
+        return f"<{percent(self.weight)} {self.name}, log evidence {self.log_evidence:.1f}>"
 
     @classmethod
     def of(cls, mixture: Mixture) -> list[LearntStructure]:
@@ -352,6 +359,20 @@ def about(estimator: Any, model: FittedModel) -> dict[str, Any]:
         kind = type(estimator.random_state).__name__
         header["note"] = f"random_state was a {kind}, and is None in the file"
     return header
+
+
+def value_of(name: str, theta: float) -> float:
+    """The value of a hyper-parameter, of which ``theta_`` has the logarithm or the log-odds.
+
+    >>> value_of("f[0].rbf.length_scale", 0.0), value_of("reliability[0]", 0.0)
+    (1.0, 0.5)
+    >>> value_of("rho[1]", -0.5)
+    -0.5
+    """
+    kind = name.partition("[")[0]
+    if kind in ("rho", "loading"):
+        return theta
+    return float(expit(theta) if kind in LOG_ODDS else np.exp(theta))
 
 
 def _keeps_random_state(estimator: Any) -> bool:

@@ -8,7 +8,7 @@ one matrix product.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from html import escape
@@ -93,17 +93,23 @@ def bootstrap(
 
     Rows are drawn within their class, so that the number of rows per class stays the same.
     """
-    size = max(1, _BATCH_ELEMENTS // len(code))
     scores: dict[str, list[Array]] = {name: [] for name in probas}
+    for counts in resamples(code, n_samples, rng):
+        for name, proba in probas.items():
+            scores[name].append(score(proba, code, counts * weight))
+    return {name: np.concatenate(batches) for name, batches in scores.items()}
+
+
+def resamples(code: Indices, n_samples: int, rng: Any) -> Iterator[Array]:
+    """How often each row is drawn in each bootstrap sample, in batches (n_batch, n)."""
+    size = max(1, _BATCH_ELEMENTS // len(code))
     for start in range(0, n_samples, size):
         counts = np.empty((min(size, n_samples - start), len(code)))
         for k in np.unique(code):
             members = np.flatnonzero(code == k)
             share = np.full(len(members), 1.0 / len(members))
             counts[:, members] = rng.multinomial(len(members), share, size=len(counts))
-        for name, proba in probas.items():
-            scores[name].append(score(proba, code, counts * weight))
-    return {name: np.concatenate(batches) for name, batches in scores.items()}
+        yield counts
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,11 @@ from polyfid.kernels.columnwise import (
 )
 from polyfid.kernels.contract import Kernel, Product, Sum, from_sklearn
 from polyfid.kernels.leaf import Constant, Intercept, White
+from polyfid.kernels.named import NAMED
 from polyfid.kernels.pairs import Pairs
 
 __all__ = [
+    "NAMED",
     "RBF",
     "Additive",
     "Categorical",

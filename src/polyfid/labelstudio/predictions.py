@@ -15,11 +15,12 @@ from polyfid._version import __version__
 from polyfid.atomic import replacing
 from polyfid.labelstudio.export import LabelStudioError, check_ids, naming, read_tasks
 from polyfid.tables import read_table
-from polyfid.tables.column import read_ids
+from polyfid.tables.column import cell_texts, read_ids
 from polyfid.text import name_few
 from polyfid.values import is_frame, to_python
 
 PREFIX = "p_"  # of columns of probabilities in tables of predictions
+DECISION = "label"  # column of what was decided
 SLACK = 1e-6  # allowed difference of a sum of probabilities from 1
 
 
@@ -33,7 +34,10 @@ def write_predictions(
     model_version: str = f"polyfid {__version__}",
     item_id: str = "id",
 ) -> None:
-    """Write the most probable label of each task, with its probability as the score.
+    """Write a label for each task, with its probability as the score.
+
+    That is the most probable one, or the decision that a table of predictions has in ``label``. A
+    task about which a model abstains gets no label, and its highest probability as the score.
 
     Label Studio can then sort tasks by prediction score, so that the least certain come first.
 
@@ -44,8 +48,9 @@ def write_predictions(
         tasks of them. With ids of tasks that a project has already, the file holds predictions
         alone, to be posted to ``/api/projects/<project>/import/predictions``.
     proba : pandas or polars DataFrame
-        One row per task: probabilities in columns "p_<label>", or, without such columns, in all
-        columns but ``item_id``, named by label. Rows are matched by ``item_id`` if there is such a
+        One row per task: probabilities in columns "p_<label>" and maybe decisions in ``label``, as
+        `TableModel.predict` gives them, or, without such columns, probabilities in all columns but
+        ``item_id``, named by label. Rows are matched by ``item_id`` if there is such a
         column, else by order.
     path : path
         The file; it is replaced only when the new one is complete.
@@ -75,13 +80,13 @@ def write_predictions(
             raise LabelStudioError(f"{name} must be text that is not empty, got {value!r}")
     with naming(tasks):
         ids, heads = _identify(tasks)
-    labels, values = _read_probabilities(proba, ids, item_id)
+    labels, values, decided = _read_probabilities(proba, ids, item_id)
     control = {"from_name": from_name, "to_name": to_name, "type": "choices"}
     written = []
-    for head, row in zip(heads, values, strict=True):
-        best = int(row.argmax())
-        result = [{**control, "value": {"choices": [labels[best]]}}]
-        scored = {"model_version": model_version, "score": float(row[best]), "result": result}
+    for head, row, k in zip(heads, values, decided.tolist(), strict=True):
+        result = [{**control, "value": {"choices": [labels[k]]}}] if k >= 0 else []
+        score = float(row[k] if k >= 0 else row.max())
+        scored = {"model_version": model_version, "score": score, "result": result}
         written.append({**head, **({"predictions": [scored]} if "data" in head else scored)})
     try:
         content = json.dumps(written, allow_nan=False, indent=1)
@@ -108,8 +113,11 @@ def _identify(tasks: Any) -> tuple[list[int | str], list[dict[str, Any]]]:
 
 def _read_probabilities(
     proba: Any, ids: list[int | str], item_id: str
-) -> tuple[list[str], NDArray[np.float64]]:
-    """Labels and probabilities (tasks, labels), in the order of the tasks."""
+) -> tuple[list[str], NDArray[np.float64], NDArray[np.intp]]:
+    """Labels, and in the order of the tasks probabilities (tasks, labels) and decisions.
+
+    A decision is the place of a label, -1 for none.
+    """
     if not is_frame(proba):
         raise LabelStudioError(f"proba must be a data frame, got {type(proba).__name__}")
     frame = read_table(proba)
@@ -132,11 +140,22 @@ def _read_probabilities(
             f"proba must have one row per task; there are {len(ids)} tasks and {len(values)} rows "
             f"of proba, and tasks with none or several in column {item_id!r}: {name_few(wrong)}"
         )
-    values = values[given.get_indexer_for(wanted)]
+    labels = [name.removeprefix(PREFIX) for name in columns]
+    decided = values.argmax(axis=1)
+    if DECISION in frame and DECISION not in columns:
+        texts = cell_texts(frame[DECISION])
+        decided = pd.Index(labels).get_indexer(pd.Index(texts))
+        if (unknown := ~pd.isna(texts) & (decided < 0)).any():
+            raise LabelStudioError(
+                f"proba: column {DECISION!r} has {texts[unknown.argmax()]!r}, of which there is no "
+                f"probability; they are those of {name_few(labels)}"
+            )
+    order = given.get_indexer_for(wanted)
+    values, decided = values[order], decided[order]
     valid = (values >= 0.0).all(axis=1) & (np.abs(values.sum(axis=1) - 1.0) <= SLACK)
     if not valid.all():
         raise LabelStudioError(
             f"proba: the probabilities of task {ids[int(np.argmin(valid))]!r} must not be negative "
             "and must add up to 1"
         )
-    return [name.removeprefix(PREFIX) for name in columns], values
+    return labels, values, decided

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from operator import attrgetter
+from typing import Any
 
 import numpy as np
+from joblib import Parallel
 from scipy.special import logit
 
 from polyfid.arrays import Array
@@ -68,6 +71,40 @@ class Candidate:
 
 
 by_objective = attrgetter("objective")
+
+
+class Workers:
+    """Processes that tune and weigh structures; ``report`` is told how many are tuned.
+
+    Which structures are worth tuning is known one group after the other, so that ``total`` grows.
+    """
+
+    def __init__(
+        self, n_jobs: int | None, report: Callable[[int, int], None] | None = None
+    ) -> None:
+        self._pool = Parallel(n_jobs=n_jobs, prefer="processes", return_as="generator")
+        self._report = report
+        self.done = self.total = 0
+
+    def __call__(self, calls: Iterable[Any]) -> list[Any]:
+        """The results of calls, which come from joblib's ``delayed``."""
+        return list(self._pool(calls))
+
+    def tune(self, calls: Iterable[Any]) -> list[Any]:
+        """The results of calls that tune one structure each."""
+        calls, results = list(calls), []
+        self.total = max(self.total, self.done + len(calls))
+        for result in self._pool(calls):
+            results.append(result)
+            self.tuned()
+        return results
+
+    def tuned(self) -> None:
+        """One more structure was tuned."""
+        self.done += 1
+        self.total = max(self.total, self.done)
+        if self._report is not None:
+            self._report(self.done, self.total)
 
 
 def climb(

@@ -15,14 +15,14 @@ from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import delayed
 
 from polyfid.arrays import Array, Indices
 from polyfid.inference import SCHEMES
 from polyfid.inference.exact import ExactBelief
 from polyfid.inference.linalg import NotPositiveDefinite
 from polyfid.kernels import Intercept
-from polyfid.learning.candidates import Candidate, Comparison, by_objective, carry, climb
+from polyfid.learning.candidates import Candidate, Comparison, Workers, by_objective, carry, climb
 from polyfid.learning.climb import make_hyperprior
 from polyfid.learning.evidence import Evidence
 from polyfid.learning.structures import first_code
@@ -112,7 +112,7 @@ class Bins:
         return np.where(apart > 0.0, np.maximum(together, apart), together)
 
 
-def single_out(on: Comparison, climbed: list[Candidate], pool: Parallel) -> list[Candidate]:
+def single_out(on: Comparison, climbed: list[Candidate], pool: Workers) -> list[Candidate]:
     """Structures that give the few columns that matter most a kernel of their own.
 
     Columns are added one by one to the best structure, and the best choice is tried with others.
@@ -126,7 +126,7 @@ def single_out(on: Comparison, climbed: list[Candidate], pool: Parallel) -> list
     best = max(grown, key=by_objective)
     columns, found_with = best.structure.columns, replace(best.structure, columns=())
     others = (c for c in climbed if c.structure != found_with)
-    also = pool(
+    also = pool.tune(
         delayed(climb)(on, replace(c.structure, columns=columns), c.features, best) for c in others
     )
     return [best, *also]

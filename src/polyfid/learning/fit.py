@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
 
 from polyfid.inference import SCHEMES
 from polyfid.inference.linalg import suitable_threads
@@ -42,8 +44,16 @@ def fit_exact(
         n_jobs, options = options.n_jobs, replace(options, n_jobs=None)
     pool = Parallel(n_jobs=n_jobs, prefer="processes", return_as="generator")
     mixtures: list[Mixture] = []
+
+    def report(done: int, total: int) -> None:
+        if callback is not None:
+            models = tuple(mixtures)
+            callback(Progress("structures", done, total, math.nan, models, len(models), n))
+
+    # Other processes could not call it.
+    own = report if callback is not None and effective_n_jobs(n_jobs) == 1 else None
     for mixture in pool(
-        delayed(_fit_class)(options, rows, tuning, t, int(seeds[t.positive])) for t in targets
+        delayed(_fit_class)(options, rows, tuning, t, int(seeds[t.positive]), own) for t in targets
     ):
         mixtures.append(mixture)
         if callback is not None:
@@ -61,7 +71,14 @@ def check_tuning(rows: Rows, options: Options) -> None:
         )
 
 
-def _fit_class(options: Options, rows: Rows, tuning: Rows, target: Target, seed: int) -> Mixture:
+def _fit_class(
+    options: Options,
+    rows: Rows,
+    tuning: Rows,
+    target: Target,
+    seed: int,
+    report: Callable[[int, int], None] | None = None,
+) -> Mixture:
     rng = np.random.RandomState(seed)
     counts = np.bincount(rows.level, minlength=options.n_levels)
     boosting = boost(rows, options.large_levels(counts.tolist()), target)
@@ -72,7 +89,7 @@ def _fit_class(options: Options, rows: Rows, tuning: Rows, target: Target, seed:
     # Once for all of a fit: threads of BLAS that are let loose again go on turning a while.
     with suitable_threads(len(rows)):
         if options.learns_structure:
-            mixture = learn(options, rows, tuning, target, rng)
+            mixture = learn(options, rows, tuning, target, rng, report)
         else:
             mixture = _fit_as_given(options, rows, tuning, target, rng)
     if boosting is None or not any(member.boosted for member in mixture.members):

@@ -15,7 +15,9 @@ class Progress:
     Attributes
     ----------
     stage : str
-        "classes" in exact fits (a step is the model of one class); with inducing points "trees" (a
+        In exact fits "structures" (a step is a structure that was tuned), if the structure is
+        learnt and classes are not fitted by several processes, then "classes" (a step is the model
+        of one class); with inducing points "trees" (a
         step is the trees of one fold), if a level is large, "tuning" (step 0 is the start, from a
         few rows; another one is a pass over the tuning sample), then "passes" (a step is a pass
         over all rows that Gaussian processes see).
@@ -23,7 +25,8 @@ class Progress:
     done : int
         Steps of the stage so far.
     total : int or None
-        How many there will be at most; None where that is unknown.
+        How many there will be at most; None where that is unknown. More structures may turn out
+        to be worth tuning.
     value : float
         The log evidence, or the lower bound on it, after the step; NaN before the first one.
     checkpoint : tuple

@@ -185,6 +185,7 @@ _MODULES = {
     "polyfid.learning.climb": "Climb Optimum",
     "polyfid.learning.mixture": "BinaryFit Calibration Member Mixture",
     "polyfid.learning.spread": "Spread",
+    "polyfid.estimator.decisions": "DecisionRule",
     "polyfid.estimator.inputs": "FidelityColumn FitInfo",
     "polyfid.estimator.summary": "ClassifierState",
     "polyfid.tables.roles": "Roles",

@@ -3,7 +3,7 @@
 >>> from polyfid.report import render, write_report
 """
 
-from polyfid.report.contents import render, write_report
+from polyfid.report.contents import annotators_of, render, write_report
 from polyfid.report.notebook import Page
 
-__all__ = ["Page", "render", "write_report"]
+__all__ = ["Page", "annotators_of", "render", "write_report"]

@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from warnings import warn
 
 import numpy as np
 import pandas as pd
 
+from polyfid import crowd
 from polyfid._version import __version__
 from polyfid.atomic import replacing
 from polyfid.evaluation import Evaluation
@@ -154,6 +156,23 @@ def _in_short(fitted: FittedTable) -> list[str]:
         f"Its predictions are of what “{names[-1]}” would say, and they are less certain where "
         "labels are few or contradict each other.",
     ]
+
+
+def annotators_of(table: LabelledTable) -> pd.DataFrame | None:
+    """What `polyfid.crowd.annotators` says of labelled rows, for `render`.
+
+    It is None unless there are trusted rows and cheaper ones that say who gave their labels. Where
+    answers contradict each other, a warning says why there is none.
+    """
+    trusted = table.fidelity == table.levels[-1]
+    if table.worker is None or not trusted.any() or not (table.worker[~trusted] != "").any():
+        return None
+    try:
+        return crowd.annotators(*crowd.answers_of(table))
+    except ValueError as error:
+        problem = f"there is no table of annotators: {error}"
+        warn(problem, UserWarning, stacklevel=2)
+        return None
 
 
 def write_report(path: str | os.PathLike[str], **arguments: Any) -> Path:

@@ -10,7 +10,7 @@ from typing import Any
 
 from polyfid.atomic import replacing
 from polyfid.evaluation import Evaluation, evaluate
-from polyfid.report.contents import render
+from polyfid.report.contents import annotators_of, render
 from polyfid.tables import LabelledTable, TableModel
 
 _HEIGHT = "46rem"
@@ -58,4 +58,6 @@ def report_of(
             encoder=model.encoder.unfitted(),
             n_splits=folds,
         )
-    return Page(render(model=model, table=table, evaluation=evaluation, **page))
+    people = page.pop("annotators") if "annotators" in page else annotators_of(table)
+    page |= {"annotators": people, "evaluation": evaluation}
+    return Page(render(model=model, table=table, **page))

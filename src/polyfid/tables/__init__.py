@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from polyfid.tables.diagnosis import Diagnosis, diagnose
     from polyfid.tables.embeddings import Embeddings
     from polyfid.tables.encoder import TableEncoder
+    from polyfid.tables.held_out import HeldOutRows, read_held_out
     from polyfid.tables.labelled import LabelledTable, read_labelled
     from polyfid.tables.model import TableModel
     from polyfid.tables.places import RowPlaces, TableError
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Diagnosis",
     "Embeddings",
+    "HeldOutRows",
     "LabelledTable",
     "Roles",
     "RowPlaces",
@@ -29,6 +31,7 @@ __all__ = [
     "TableModel",
     "diagnose",
     "iter_blocks",
+    "read_held_out",
     "read_labelled",
     "read_table",
     "to_csv",
@@ -39,6 +42,7 @@ _NAMES = {
     "diagnosis": ("Diagnosis", "diagnose"),
     "embeddings": ("Embeddings",),
     "encoder": ("TableEncoder",),
+    "held_out": ("HeldOutRows", "read_held_out"),
     "labelled": ("LabelledTable", "read_labelled"),
     "model": ("TableModel",),
     "places": ("RowPlaces", "TableError"),

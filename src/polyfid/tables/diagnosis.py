@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import Any
@@ -9,15 +10,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from polyfid.tables.column import Missing
+from polyfid.tables.column import Missing, to_numbers
 from polyfid.tables.encoder import TableEncoder
 from polyfid.tables.labelled import LabelledTable, one_class_error
 from polyfid.tables.places import TableError
-from polyfid.text import aligned, name_few
+from polyfid.text import aligned, join_names, name_few
 from polyfid.values import to_json
 
 #: Fewer trusted rows of a class than this are little to learn or to evaluate from.
 FEW = 5
+#: Columns with at most so many whole numbers, each in so many rows on average, may be categories.
+#: Of two numbers it does not matter.
+MOST_NUMBERED, ROWS_PER_NUMBER = 10, 3
 #: Features that are printed.
 MOST_FEATURES = 40
 
@@ -156,6 +160,7 @@ def diagnose(table: LabelledTable, *, missing: Missing = "error") -> Diagnosis:
         notes.append(f"{one if len(constant) == 1 else many} nothing: {name_few(constant)}")
     if table.roles.worker is not None:
         notes.append(f"column {table.roles.worker!r} says who gave each label, and is no feature")
+    notes += _category_hints(table, features)
     if table.left_out:
         plural = "s" * (len(table.left_out) > 1)
         notes.append(f"column{plural} left out: {name_few(table.left_out)}")
@@ -205,6 +210,26 @@ def _shared(rows: pd.DataFrame, levels: tuple[str, ...]) -> tuple[LevelOverlap, 
             differ = int((both[lower] != both[upper]).sum())
             overlaps.append(LevelOverlap(lower, upper, len(both), differ))
     return tuple(overlaps)
+
+
+def _category_hints(table: LabelledTable, features: tuple[FeatureSummary, ...]) -> list[str]:
+    """A note on columns of numbers that may be numbered categories."""
+    numbered = []
+    for feature in features:
+        if feature.kind == "number" and 3 <= feature.distinct <= MOST_NUMBERED:
+            numbers, wrong = to_numbers(table.features[feature.name].dropna())
+            # Few values of many rows; those of a few rows are few anyway.
+            repeated = len(numbers) >= ROWS_PER_NUMBER * feature.distinct
+            if repeated and not wrong.any() and (numbers == np.round(numbers)).all():
+                numbered.append(feature.name)
+    if not numbered:
+        return []
+    if len(numbered) == 1:
+        words = f"column {numbered[0]!r} has few different whole numbers; if they are names"
+    else:
+        words = f"columns of few different whole numbers: {name_few(numbered)}; if these are names"
+    option = f"--categorical {shlex.quote(join_names(numbered))}"
+    return [f"{words} of categories rather than amounts, add {option}"]
 
 
 def _level_notes(table: LabelledTable, counts: pd.DataFrame) -> list[str]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import csv as csv_module
-import io
 import os
 import shlex
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,9 +23,9 @@ from polyfid.tables.column import (
 )
 from polyfid.tables.embeddings import Embeddings
 from polyfid.tables.places import RowPlaces, TableError, WrongCells, file_of, raise_all
-from polyfid.tables.read import read_table
-from polyfid.tables.roles import Roles, find_columns
-from polyfid.text import name_few
+from polyfid.tables.read import CsvTable, TypedTable, open_table, read_table
+from polyfid.tables.roles import Roles, find_columns, leave_out_addresses
+from polyfid.text import join_names, name_few
 from polyfid.values import is_frame, order_of_trust
 
 #: More different labels than this, if they have decimals, are measurements and not classes.
@@ -38,14 +37,14 @@ _CONFLICT = (
     "{cell} is not a number, and in {file} the column is of numbers; correct it, or name the "
     "column as categorical (--categorical)"
 )
-_NO_LABEL = "the row has no label{others}; fill it in, or leave the row out"
+NO_LABEL = "the row has no label{others}; fill it in, or leave the row out"
 _NO_LEVEL = "the row has no level of trust{others}; fill it in, or leave the row out"
 _UNKNOWN_LEVEL = (
     "the level {cell} is not among {levels}; correct it, or name all levels, least trusted first "
     "(--levels)"
 )
 _OTHER_LEVEL = "the level is {cell}, and the table is that of level {level}"
-_NO_WEIGHT = "{cell} is not a weight; weights are numbers from 0, which leaves a row out"
+NO_WEIGHT = "{cell} is not a weight; weights are numbers from 0, which leaves a row out"
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,11 +176,19 @@ def read_labelled(
     """
     sources, names = check_sources(files, level_files)
     roles = roles or Roles()
-    text = {roles.target, roles.fidelity, roles.id or "id", *roles.categorical, *roles.text}
-    frames = [named(read_table(s, text=text, **csv), k) for k, s in enumerate(sources)]
+    if embeddings is not None and not isinstance(embeddings, Embeddings):
+        embeddings = Embeddings.read(embeddings, roles.id, **csv)
+    with open_tables(sources, **csv) as tables:
+        heads = [table.head for table in tables]
+        if embeddings is not None:
+            roles, heads = _with_embeddings(embeddings, roles, heads)
+        roles, features, left_out = find_columns(heads, roles, names)
+        text = {roles.target, roles.fidelity, roles.id or "id", *roles.categorical, *roles.text}
+        frames = [table.read(text) for table in tables]
     if embeddings is not None:
-        roles, frames = _with_embeddings(embeddings, roles, frames, csv)
-    roles, features, left_out = find_columns(frames, roles, names)
+        ids = [name for name in (roles.id, "id") if name is not None]
+        frames = [*embeddings.add_to_blocks(frames, ids)]
+    features, left_out = leave_out_addresses(frames, roles, features, left_out)
     scan = LabelScan(roles, names, {*features} - {*roles.categorical, *roles.text})
     columns = [scan.read(frame, table) for table, frame in enumerate(frames)]
     labels, fidelities, weights = zip(*columns, strict=True)
@@ -206,15 +213,13 @@ def read_labelled(
 
 
 def _with_embeddings(
-    embeddings: Any, roles: Roles, frames: Sequence[pd.DataFrame], csv: Mapping[str, Any]
+    embeddings: Embeddings, roles: Roles, heads: Sequence[pd.DataFrame]
 ) -> tuple[Roles, list[pd.DataFrame]]:
-    """Roles and tables to which embeddings were added as features."""
-    if not isinstance(embeddings, Embeddings):
-        embeddings = Embeddings.read(embeddings, roles.id, **csv)
+    """Roles and heads of tables with the columns of embeddings as features."""
     if roles.features is not None:
         roles = replace(roles, features=(*roles.features, *embeddings.names))
-    ids = [name for name in (roles.id, "id") if name is not None]
-    return roles, [*embeddings.add_to_blocks(frames, ids)]
+    columns = [dict.fromkeys([*head.columns, *embeddings.names]) for head in heads]
+    return roles, [h.reindex(columns=[*names]) for h, names in zip(heads, columns, strict=True)]
 
 
 def _workers(frame: pd.DataFrame, roles: Roles) -> NDArray[np.str_]:
@@ -228,9 +233,7 @@ def order_levels(counts: Mapping[str, int], roles: Roles, path: str | None) -> t
     """Levels, least trusted first, if they are numbers; ``counts`` are rows."""
 
     def remedy(names: list[str]) -> str:
-        line = io.StringIO()
-        csv_module.writer(line, lineterminator="").writerow(names)
-        return f"--levels {shlex.quote(line.getvalue())} (in Python Roles(levels={names}))"
+        return f"--levels {shlex.quote(join_names(names))} (in Python Roles(levels={names}))"
 
     try:
         return order_of_trust(counts, remedy, "the column")
@@ -251,10 +254,22 @@ def check_sources(
     return list(files), [None] * len(files)
 
 
-def named(frame: pd.DataFrame, place: int) -> pd.DataFrame:
-    """The frame, which must have rows; if it comes from no file it is named by its place."""
-    if not len(frame):
-        raise TableError(NO_ROWS, path=file_of(frame) or f"table {place + 1}")
+@contextmanager
+def open_tables(sources: Sequence[Any], **csv: Any) -> Iterator[list[TypedTable | CsvTable]]:
+    """The tables, which must have rows, to be read again and again."""
+    with ExitStack() as stack:
+        tables = []
+        for place, source in enumerate(sources):
+            if is_frame(source):
+                source = _named(read_table(source), place)
+            tables.append(stack.enter_context(open_table(source, **csv)))
+            if not tables[-1].has_rows:
+                raise TableError(NO_ROWS, path=file_of(tables[-1].head))
+        yield tables
+
+
+def _named(frame: pd.DataFrame, place: int) -> pd.DataFrame:
+    """The frame; if it comes from no file it is named by its place."""
     if RowPlaces.of(frame).files[0].name:
         return frame
     places = RowPlaces.of_file(f"table {place + 1}", len(frame))
@@ -282,7 +297,7 @@ class LabelScan:
         """Labels and levels as text, None where they are missing, and weights."""
         roles, level = self._roles, self._names[table]
         label = cell_texts(frame[roles.target])
-        self._note(table, frame, roles.target, pd.isna(label), _NO_LABEL)
+        self._note(table, frame, roles.target, pd.isna(label), NO_LABEL)
         fidelity = np.full(len(frame), level, dtype=object)
         if roles.fidelity in frame.columns:
             cells = level_names(frame[roles.fidelity])
@@ -300,7 +315,7 @@ class LabelScan:
         if roles.weight is not None:
             weight, _ = to_numbers(frame[roles.weight])
             wrong = ~(np.isfinite(weight) & (weight >= 0.0))
-            self._note(table, frame, roles.weight, wrong, _NO_WEIGHT)
+            self._note(table, frame, roles.weight, wrong, NO_WEIGHT)
         for name in self._compared:
             self._compare(frame, name)
         return label, fidelity, weight

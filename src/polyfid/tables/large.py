@@ -9,7 +9,7 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,18 +24,17 @@ from polyfid.learning.progress import Callback, Progress
 from polyfid.tables.column import Missing, as_classes
 from polyfid.tables.encoder import TableEncoder
 from polyfid.tables.labelled import (
-    NO_ROWS,
     LabelScan,
     check_sources,
-    named,
     one_class_error,
+    open_tables,
     order_levels,
 )
 from polyfid.tables.places import TableError, file_of
-from polyfid.tables.read import CsvTable, TypedTable, open_table, read_table
+from polyfid.tables.read import CsvTable, TypedTable
 from polyfid.tables.roles import Roles, find_columns
 from polyfid.text import bytes_in_words, name_few
-from polyfid.values import is_frame, to_json
+from polyfid.values import to_json
 
 #: More different labels than this are no classes.
 MOST_CLASSES = 1000
@@ -179,14 +178,7 @@ def open_labelled(
 ) -> Iterator[LabelledFiles]:
     """Labelled tables, as of `read_labelled`, to be read in blocks."""
     sources, names = check_sources(files, level_files)
-    with ExitStack() as stack:
-        tables = []
-        for place, source in enumerate(sources):
-            if is_frame(source):
-                source = named(read_table(source), place)
-            tables.append(stack.enter_context(open_table(source, **csv)))
-            if not tables[-1].has_rows:
-                raise TableError(NO_ROWS, path=file_of(tables[-1].head))
+    with open_tables(sources, **csv) as tables:
         yield LabelledFiles(tables, names, roles or Roles(), rows)
 
 

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
 from importlib import import_module
-from itertools import islice
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,22 +17,20 @@ from sklearn.base import clone
 
 from polyfid import model_files
 from polyfid.estimator.classifier import MultiFidelityClassifier
+from polyfid.estimator.decisions import Costs, DecisionRule
 from polyfid.learning.progress import Callback
-from polyfid.rows.source import one_blas_thread
 from polyfid.tables.column import Missing
-from polyfid.tables.embeddings import Embeddings
-from polyfid.tables.encoder import Encoding, TableEncoder, Unknown, warn_of_unknown
+from polyfid.tables.encoder import Encoding, TableEncoder
 from polyfid.tables.labelled import LabelledTable, one_class_error
 from polyfid.tables.large import Spool, open_labelled, resumed, temporary_folder
-from polyfid.tables.places import columns_of_file, file_of, no_column
-from polyfid.tables.read import iter_blocks, read_table
+from polyfid.tables.predictor import TablePredictor
 from polyfid.tables.roles import Roles
-from polyfid.text import bytes_in_words
+from polyfid.text import bytes_in_words, first_few
 from polyfid.values import to_json
 
 
 @dataclass(frozen=True, eq=False)
-class TableModel:
+class TableModel(TablePredictor):
     """A fitted model that takes tables and gives tables.
 
     Attributes
@@ -49,6 +43,8 @@ class TableModel:
         What the columns of the training tables meant.
     table : LabelledTable or None
         The training rows.
+    rule : DecisionRule or None
+        How costs turn probabilities into decisions, which are then what `predict` gives as labels.
 
     Examples
     --------
@@ -71,6 +67,7 @@ class TableModel:
     classifier: MultiFidelityClassifier
     roles: Roles
     table: LabelledTable | None = None
+    rule: DecisionRule | None = None
 
     @classmethod
     def fit(
@@ -79,12 +76,15 @@ class TableModel:
         classifier: MultiFidelityClassifier | None = None,
         missing: Missing = "error",
         *,
+        costs: Costs | None = None,
+        cost_abstain: float | None = None,
         callback: Callback | None = None,
     ) -> TableModel:
         """The model of labelled rows.
 
         A copy of the classifier is fitted; one with ``random_state=0`` by default. `TableEncoder`
-        has the choices for ``missing``. ``callback`` receives a `Progress` for each step.
+        has the choices for ``missing``. With ``costs``, the model decides by them; see `decide`.
+        ``callback`` receives a `Progress` for each step.
         """
         encoder = TableEncoder(**table.roles.of_features, missing=missing)
         x = encoder.fit(table.features).transform(table.features)
@@ -92,7 +92,8 @@ class TableModel:
         classes = np.unique(counted).tolist()
         if len(classes) < 2:
             raise one_class_error(classes, table.places.file, table.roles)
-        made = cls(encoder, _own_copy(classifier, table.levels), table.roles, table)
+        rule = _rule(costs, classes, cost_abstain)
+        made = cls(encoder, _own_copy(classifier, table.levels), table.roles, table, rule)
         made.classifier.fit(
             made._named(x),
             table.label,
@@ -115,6 +116,8 @@ class TableModel:
         checkpoint: str | os.PathLike[str] | None = None,
         spool: str | os.PathLike[str] | None = None,
         client: Any = None,
+        costs: Costs | None = None,
+        cost_abstain: float | None = None,
         say: Callable[[str], None] | None = None,
         callback: Callback | None = None,
         **csv: Any,
@@ -144,6 +147,8 @@ class TableModel:
             takes 8 bytes per number and 8 to 16 per row; ``say`` is told how much before.
         client : distributed.Client, optional
             Of a cluster whose workers compute the passes; they must have access to the folder.
+        costs, cost_abstain
+            As in `fit`.
         say, callback : callable, optional
             Receive sentences about what is done, and a `Progress` for each block that is read
             ("reading") or written as numbers ("encoding") and for each pass of inference.
@@ -174,6 +179,8 @@ class TableModel:
             temporary_folder(spool) as folder,
         ):
             summary = labelled.survey(missing, callback)
+            classes = summary.classes[summary.counts.any(axis=0)].tolist()
+            rule = _rule(costs, classes, cost_abstain)
             model = resumed(_own_copy(classifier, summary.levels), summary, checkpoint)
             numbers = Spool(folder, summary, rows)
             if say is not None:
@@ -188,118 +195,7 @@ class TableModel:
             model.set_params(warm_start=before)
         if checkpoint is not None:
             Path(checkpoint).unlink(missing_ok=True)
-        return cls(summary.encoder, model, summary.roles)
-
-    def predict(
-        self, frame: Any, fidelity: str | None = None, id: str | None = None
-    ) -> pd.DataFrame:
-        """Predictions of rows of a data frame or file; other columns do not matter.
-
-        Parameters
-        ----------
-        frame : data frame of pandas or polars, or path
-        fidelity : str, optional
-            Level to predict; the most trusted one by default.
-        id : str, optional
-            Column that names the rows; as at fit, or ``id``, if there is such a column.
-
-        Returns
-        -------
-        DataFrame
-            The id, ``label``, ``p_<class>`` for each class, ``latent_mean`` and ``latent_sd``
-            (``latent_mean_<class>`` and so on if there are more than two classes).
-        """
-        made, unknown = self._predict(read_table(frame, text=self._texts(id)), fidelity, id)
-        warn_of_unknown(unknown)
-        return made
-
-    def predict_blocks(
-        self,
-        blocks: Iterable[pd.DataFrame],
-        fidelity: str | None = None,
-        id: str | None = None,
-        n_jobs: int | None = None,
-        client: Any = None,
-    ) -> Iterator[pd.DataFrame]:
-        """Predictions of blocks, as of `read_blocks`, one after the other; see `predict`.
-
-        They are made by ``n_jobs`` threads, each of which holds one block (as many as there are
-        cores by default), or by the workers of a cluster, if its ``client`` is given. In the end
-        one warning names all unknown categories.
-        """
-        unknown: Unknown = Counter()
-        with _workers(self, n_jobs, client) as (submit, ahead):
-            futures = (submit(block, fidelity, id) for block in blocks)
-            waiting = deque(islice(futures, ahead))
-            while waiting:
-                waiting.extend(islice(futures, 1))
-                made, new = waiting.popleft().result()
-                unknown.update(new)
-                yield made
-        warn_of_unknown(unknown)
-
-    def read_blocks(
-        self,
-        source: Any,
-        *,
-        id: str | None = None,
-        rows: int = 50_000,
-        embeddings: Embeddings | None = None,
-        **csv: Any,
-    ) -> Iterator[pd.DataFrame]:
-        """The columns of a table that the model needs, in blocks; see `iter_blocks`.
-
-        ``embeddings`` of its rows are added, if they are given.
-        """
-        types = dict.fromkeys(self.encoder.kinds_, "float64")
-        types |= dict.fromkeys(self._texts(id), "str")
-        blocks = iter_blocks(source, types, rows=rows, **csv)
-        if embeddings is not None:
-            blocks = embeddings.add_to_blocks(blocks, self._id_names(id))
-        for place, block in enumerate(blocks):
-            if not place:  # while the file is open, which standard input is not for long
-                self._check_columns(block, id)
-            yield block
-
-    def _check_columns(self, frame: pd.DataFrame, id: str | None) -> None:
-        """Refuse rows that lack columns, before anything is done with them."""
-        if id is not None and id not in frame.columns:
-            raise no_column(id, columns_of_file(frame), file_of(frame), " of ids")
-        self.encoder.check(frame)
-
-    def _texts(self, id: str | None) -> list[str]:
-        """Columns that are read as text, whatever they look like."""
-        kinds = self.encoder.kinds_
-        texts = [name for name, kind in kinds.items() if kind != "number"]
-        return [*texts, *(name for name in self._id_names(id) if name not in kinds)]
-
-    def _id_names(self, id: str | None) -> list[str]:
-        """Columns that may name the rows, the preferred one first."""
-        if id is not None:
-            return [id]
-        return [name for name in (self.roles.id, "id") if name and name not in self.encoder.kinds_]
-
-    def _predict(
-        self, frame: pd.DataFrame, fidelity: str | None, id: str | None
-    ) -> tuple[pd.DataFrame, Unknown]:
-        self._check_columns(frame, id)
-        model, classes = self.classifier, [str(c) for c in self.classifier.classes_]
-        x, unknown = self.encoder.encode(frame)
-        p = np.empty((0, len(classes)))
-        mean = variance = p if len(classes) > 2 else p[:, 0]
-        if len(frame):
-            p, mean, variance = model.predict_all(self._named(x), fidelity)
-        columns: dict[str, Any] = {"label": model.classes_[np.argmax(p, axis=1)]}
-        for name, values in (("p", p), ("latent_mean", mean), ("latent_sd", np.sqrt(variance))):
-            if values.ndim == 1:
-                columns[name] = values
-            else:
-                columns |= {f"{name}_{c}": values[:, k] for k, c in enumerate(classes)}
-        made = pd.DataFrame(columns)
-        key = next((name for name in self._id_names(id) if name in frame.columns), None)
-        if key is not None:
-            made.insert(0, "id" if key in made.columns else key, frame[key].to_numpy())
-        return made, unknown
+        return cls(summary.encoder, model, summary.roles, rule=rule)
 
     def training(self) -> tuple[pd.DataFrame, NDArray[Any], NDArray[np.str_]]:
         """The training rows as the classifier got them: X, y and fidelity."""
@@ -358,9 +254,6 @@ class TableModel:
         """A classifier with the same parameters."""
         return clone(self.classifier)
 
-    def _named(self, x: NDArray[np.float64]) -> pd.DataFrame:
-        return pd.DataFrame(x, columns=list(self.encoder.names_), copy=False)
-
     def summary(self) -> dict[str, Any]:
         """What the model is, ready for JSON."""
         return {
@@ -368,7 +261,22 @@ class TableModel:
             "target": self.roles.target,
             "inputs": self.encoder.kinds_,
             "missing": self.encoder.missing,
+            **({} if self.rule is None else self.rule.to_dict(self.classifier.classes_)),
         }
+
+    def __repr__(self) -> str:
+        about, columns = self.summary(), list(self.encoder.kinds_)
+        n_rows = sum(n for row in about["rows"].values() for n in row.values())
+        return (
+            f"<TableModel: {self.roles.target} ({first_few(about['classes'], 4)}) from "
+            f"{len(columns)} columns ({first_few(columns, 4)}); {n_rows:,} rows of "
+            f"{first_few(about['levels'], 4)}>"
+        )
+
+    def _repr_html_(self) -> str:
+        report = getattr(self.classifier, "report_", None)
+        shown = f"<p><code>{escape(repr(self))}</code></p>"
+        return shown if report is None else shown + report.to_html()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file that `polyfid.load` reads; by custom ``*.polyfid``.
@@ -384,6 +292,7 @@ class TableModel:
             "roles": self.roles,
             "classifier": self.classifier._state(),
             "table": None if self.table is None else self.table._state(),
+            "rule": self.rule,
         }
 
     @classmethod
@@ -399,7 +308,19 @@ class TableModel:
                 f"takes {classifier.n_features_in_}"
             )
         table = None if table is None else LabelledTable._restore(table, roles)
-        return cls(encoder, classifier, roles, table)
+        rule = state.get("rule")  # which models of earlier versions do not have
+        if not isinstance(rule, DecisionRule | None):
+            raise TypeError("the rule of decisions is something else")
+        if rule is not None:
+            rule.check(len(classifier.classes_))
+        return cls(encoder, classifier, roles, table, rule)
+
+
+def _rule(costs: Costs | None, classes: Any, cost_abstain: float | None) -> DecisionRule | None:
+    """The rule of costs, if there are any."""
+    if costs is None and cost_abstain is not None:
+        raise ValueError("cost_abstain (--cost-abstain) goes with costs (--costs); give both")
+    return None if costs is None else DecisionRule.of(costs, classes, cost_abstain)
 
 
 def _own_copy(
@@ -409,26 +330,3 @@ def _own_copy(
     if classifier is None:
         return MultiFidelityClassifier(random_state=0, levels=levels)
     return clone(classifier).set_params(levels=levels)
-
-
-@contextmanager
-def _workers(
-    model: TableModel, n_jobs: int | None, client: Any
-) -> Iterator[tuple[Callable[..., Any], int]]:
-    """What has a thread or a cluster predict a block, and how many blocks may be under way."""
-    if client is None:
-        jobs = (os.cpu_count() or 1) if n_jobs is None else max(1, n_jobs)
-        pool = ThreadPoolExecutor(jobs)
-        try:
-            with one_blas_thread():  # or threads would start threads
-                yield partial(cast(Any, pool.submit), model._predict), jobs
-        finally:
-            pool.shutdown(cancel_futures=True)
-        return
-    import dask
-
-    # Blocks travel inside the tasks, so that one that was on a lost worker can be sent again.
-    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TiB"}):
-        sent = client.submit(replace, replace(model, table=None), pure=False)
-        work = partial(client.submit, TableModel._predict, sent, pure=False)
-        yield work, 2 * max(sum(client.nthreads().values()), 1)

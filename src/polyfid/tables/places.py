@@ -11,21 +11,22 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from difflib import get_close_matches
 from itertools import count, groupby, islice
 from numbers import Integral
-from operator import itemgetter
+from operator import itemgetter, methodcaller
 from typing import IO, Literal, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from polyfid.text import name_few
+from polyfid.text import name_few, nearest
 
 #: Where a data frame keeps its places: pandas hands ``attrs`` on when rows or columns are chosen.
 #: They are kept as text, as pandas copies attributes deeply and writes them to Parquet as JSON.
 KEY = "polyfid"
+#: Columns that a message lists all; of more columns it lists so many of the last ones.
+MOST_NAMES, LAST_NAMES = 12, 6
 #: What reading a damaged compressed file raises, besides OSError.
 DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile)
 
@@ -90,15 +91,26 @@ def no_column(
     advice: str = "",
     taken: Collection[str] = (),
 ) -> TableError:
-    """The error of an absent column; it proposes the most similar one that is not ``taken``."""
+    """The error of an absent column, or of a pattern that no column matches.
+
+    It proposes the most similar columns that are not ``taken``.
+    """
     names = [str(name) for name in there]
+    is_pattern = any(mark in wanted for mark in "*?[")
     lower = {name.strip().lower(): name for name in reversed(names) if name not in taken}
-    close = get_close_matches(wanted.strip().lower(), list(lower), n=1, cutoff=0.6)
-    hint = f"did you mean {lower[close[0]]!r}? " if close else ""
-    text = f"there is no column {wanted!r}{role}; {hint}the columns are {name_few(names)}"
+    near = nearest(wanted.strip("*? ").lower() if is_pattern else wanted.strip().lower(), lower)
+    hint = f"did you mean {' or '.join(repr(lower[name]) for name in near)}? " if near else ""
+    listed = f"the columns are {name_few(names)}"
+    if len(names) > MOST_NAMES:  # of so many columns, the labels are often among the last
+        listed = f"the last of the {len(names):,} columns are {name_few(names[-LAST_NAMES:])}"
+    what = f"no column that matches {wanted!r}" if is_pattern else f"no column {wanted!r}"
+    text = f"there is {what}{role}; {hint}{'' if near and len(names) > MOST_NAMES else listed}"
+    text = text.rstrip()
     if len(names) > 1 and not pd.to_numeric(pd.Series(names), errors="coerce").isna().any():
         text += " (row 1 looks like data: it must hold the names of the columns)"
-    return TableError(text + (f"; {advice}" if advice else ""), path=path)
+    if advice:
+        text += f" If not, {advice}" if text.endswith("?") else f"; {advice}"
+    return TableError(text, path=path)
 
 
 def shortened(cell: object) -> str:
@@ -110,6 +122,10 @@ def shortened(cell: object) -> str:
 def shown(cell: object) -> str:
     """A cell in quotes, shortened if it is long."""
     return repr(shortened(cell))
+
+
+#: The number of quotes in a line.
+_QUOTES = methodcaller("count", b'"')
 
 
 class CsvRow(NamedTuple):
@@ -160,6 +176,20 @@ class TableFile:
                     yield CsvRow(cells, first, reader.line_num)
                 first = reader.line_num + 1
 
+    def rows_are_lines(self) -> bool:
+        """Whether every line of a text file is a row, judging by its bytes; False if in doubt."""
+        if not self.encoding.startswith("utf-8"):
+            return False
+        with self.open() as file:
+            while chunk := file.read(1 << 20):
+                chunk = (chunk + file.readline()).replace(b"\r\n", b"\n")
+                if b"\r" in chunk or b"\n\n" in chunk or chunk.startswith(b"\n"):
+                    return False
+                # A line with an odd number of quotes goes on in the next one.
+                if b'"' in chunk and any(c % 2 for c in map(_QUOTES, chunk.split(b"\n"))):
+                    return False
+        return True
+
     def error(self, problem: str, row: int | None = None, column: str | None = None) -> TableError:
         """The error of a place in the file."""
         return TableError(problem, path=self.name, row=row, column=column)
@@ -188,13 +218,13 @@ class FileRows:
 
     def resolved(self) -> FileRows:
         """The same rows with their lines, for which the file is not needed any more."""
-        lines = _runs(islice(self._lines(), self.rows)) if self._in_text else self.lines
+        lines = _runs(islice(self.read_lines(), self.rows)) if self._in_text else self.lines
         return FileRows(self.name, self.rows, lines)
 
     def line(self, row: int) -> int:
         """The number of a row, counted from 0, in the file."""
         if self._in_text:
-            return next(islice(self._lines(), row, None))
+            return next(islice(self.read_lines(), row, None))
         start, line = self.lines[bisect_right(self.lines, row, key=itemgetter(0)) - 1]
         return line + row - start
 
@@ -202,10 +232,12 @@ class FileRows:
     def _in_text(self) -> bool:
         return self.file is not None and self.file.kind == "csv"
 
-    def _lines(self) -> Iterator[int]:
+    def read_lines(self) -> Iterator[int]:
         """Lines of all rows, read from the file."""
         assert self.file is not None
         line = self.file.header_lines + 1
+        if self.file.rows_are_lines():
+            yield from count(line)
         with suppress(OSError, UnicodeError, csv.Error, *DAMAGE):  # it may have changed since
             for row in islice(self.file.read_rows(), 1, None):
                 yield row.line
@@ -278,6 +310,18 @@ class RowPlaces:
             files = tuple(FileRows(name, len(lines), _runs(lines)) for name, lines in runs)
         return RowPlaces(tuple(file.resolved() for file in files))
 
+    def numbers(self, labels: pd.Index) -> NDArray[np.intp]:
+        """The row number of each label, as `place` gives it."""
+        rows = labels.to_numpy(dtype=np.intp)
+        numbers, start = rows + 1, 0
+        for file in self.files:
+            own = (start <= rows) & (rows < start + file.rows)
+            first, line = np.array(file.resolved().lines).T
+            run = np.searchsorted(first, rows[own] - start, side="right") - 1
+            numbers[own] = line[run] + rows[own] - start - first[run]
+            start += file.rows
+        return numbers
+
     def __len__(self) -> int:
         return sum(file.rows for file in self.files)
 
@@ -305,6 +349,28 @@ class RowPlaces:
 def file_of(frame: pd.DataFrame) -> str | None:
     """The name of the file that a frame was read from, if it is one."""
     return RowPlaces.of(frame).file
+
+
+def row_numbers(frame: pd.DataFrame) -> NDArray[np.intp]:
+    """The numbers of the rows of a data frame, as messages have them."""
+    if KEY in frame.attrs and pd.api.types.is_integer_dtype(frame.index):
+        return RowPlaces.of(frame).numbers(frame.index)
+    return np.arange(1, len(frame) + 1)
+
+
+def with_row_numbers(blocks: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+    """Blocks of a table, each with places of its own, for which the file is read once."""
+    lines: Iterator[int] | None = None
+    for block in blocks:
+        (first, *others) = RowPlaces.of(block).files
+        if KEY not in block.attrs:
+            lines = lines or count(1)
+        elif first.file is not None and first.file.kind == "csv" and not others:
+            lines = lines or first.read_lines()
+        if lines is not None:
+            places = FileRows(first.name, len(block), _runs(islice(lines, len(block))))
+            block = RowPlaces((places,)).attached_to(block.reset_index(drop=True))
+        yield block
 
 
 def columns_of_file(frame: pd.DataFrame) -> list[str]:

@@ -125,12 +125,17 @@ def iter_blocks(
     >>> [len(block) for block in iter_blocks(frame, rows=2)]
     [2, 2, 1]
     """
-    if not isinstance(rows, int | np.integer) or rows < 1:
-        raise ValueError(f"rows must be a whole number from 1, got {rows!r}")
+    check_rows(rows)
     wrong = sorted({*(types or {}).values()} - {*TYPES})
     if wrong:
         raise ValueError(f"types must be among {list(TYPES)}; got {wrong[0]!r}")
     return _iter_blocks(source, types, int(rows), delimiter, decimal, encoding)
+
+
+def check_rows(rows: Any) -> None:
+    """Raise ValueError unless ``rows`` can be a number of rows per block."""
+    if not isinstance(rows, int | np.integer) or rows < 1:
+        raise ValueError(f"rows must be a whole number from 1, got {rows!r}")
 
 
 def _iter_blocks(

@@ -1,9 +1,10 @@
-"""Which column of a table is what."""
+"""Which column of a table is what: labels, levels, ids, weights, annotators, features."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from typing import Any
 
 import pandas as pd
@@ -36,6 +37,8 @@ class Roles:
         index that was saved with the table), those that say who gave a label (``worker``,
         ``annotator``) and addresses of images or other files are features only if they are named
         here.
+    exclude : sequence of str
+        Columns to leave out, whether or not ``features`` are given.
     categorical : sequence of str
         Features to be taken as categories though they look like numbers.
     text : sequence of str
@@ -44,6 +47,13 @@ class Roles:
         Names of the levels, least trusted first.
     worker : str, optional
         Who gave the label; ``worker`` or ``annotator`` if there is such a column.
+
+    Notes
+    -----
+    Names in ``features``, ``exclude``, ``categorical`` and ``text`` may be patterns: ``*`` stands
+    for any letters, ``?`` for one letter, ``[ab]`` for one of those; capitals matter. A pattern
+    stands for the columns it matches that have no other role, and must match at least one. A name
+    that a column has is never a pattern.
 
     Examples
     --------
@@ -59,11 +69,12 @@ class Roles:
     features: tuple[str, ...] | None = None
     categorical: tuple[str, ...] = ()
     levels: tuple[str, ...] | None = None
+    exclude: tuple[str, ...] = ()
     text: tuple[str, ...] = ()
     worker: str | None = None
 
     def __post_init__(self) -> None:
-        for name in ("features", "categorical", "text", "levels"):
+        for name in ("features", "exclude", "categorical", "text", "levels"):
             value: Any = getattr(self, name)
             if value is not None:
                 names = tuple(map(str, value))
@@ -79,37 +90,108 @@ class Roles:
                 raise ValueError(f"{role} and {taken[column]} are both column {column!r}")
         if both := {*self.categorical} & {*self.text}:
             raise ValueError(f"column {min(both)!r} is categorical and text; it can be one of them")
+        features = self.features or ()
+        all_named = self.features is not None and not any(map(is_pattern, features))
         for name in ("features", "categorical", "text"):
             for column in getattr(self, name) or ():
                 if column in taken:
                     raise ValueError(f"column {column!r} is the {taken[column]}; it is no feature")
-                if self.features is not None and column not in self.features:
+                if column in self.exclude:
+                    raise ValueError(f"column {column!r} is both in {name} and in exclude")
+                if all_named and column not in features and not is_pattern(column):
                     raise ValueError(f"{name} names {column!r}, which is not among features")
+        for column in self.exclude:
+            if column in taken:
+                raise ValueError(f"column {column!r} is the {taken[column]}; it cannot be excluded")
 
     @property
     def of_features(self) -> dict[str, tuple[str, ...]]:
         """What is said about features, as arguments of `TableEncoder`."""
         return {"categorical": self.categorical, "text": self.text}
 
+    @property
+    def asked(self) -> set[str]:
+        """Columns that are features because they are named as such."""
+        return {*(self.features or ()), *self.categorical, *self.text}
+
+
+def is_pattern(name: str) -> bool:
+    """Whether a name may stand for several columns."""
+    return any(mark in name for mark in "*?[")
+
+
+def match_columns(
+    wanted: Iterable[str],
+    columns: Iterable[str],
+    path: str | None,
+    role: str = "",
+    candidates: Collection[str] | None = None,
+) -> list[str]:
+    """The names with each pattern replaced by the columns that it matches, each name once.
+
+    Patterns match ``candidates``, all ``columns`` by default. Names that are no patterns are
+    returned whether or not there is such a column.
+    """
+    every = list(columns)
+    found: dict[str, None] = {}
+    for name in wanted:
+        if name in every or not is_pattern(name):
+            found[name] = None
+            continue
+        matched = [c for c in every if fnmatchcase(c, name)]
+        matched = [c for c in matched if candidates is None or c in candidates]
+        if not matched:
+            raise no_column(name, every, path, role)
+        found |= dict.fromkeys(matched)
+    return list(found)
+
+
+def _without_patterns(roles: Roles, every: Sequence[str], path: str | None) -> Roles:
+    """The roles with columns in place of patterns, and features without the excluded columns."""
+    taken = {roles.target, roles.fidelity, roles.id, roles.weight, roles.worker}
+    free = [name for name in every if name not in taken]
+    exclude = match_columns(roles.exclude, every, path, " to leave out", free)
+    absent = [name for name in exclude if name not in every]
+    raise_all([no_column(name, every, path, " to leave out") for name in absent])
+    candidates = _feature_names(free, ())
+    features, role = roles.features, ", which is to be a feature"
+    if features is not None:
+        named = match_columns(features, every, path, role, candidates)
+        features = tuple(name for name in named if name not in exclude)
+        if not features:
+            raise TableError("exclude (--exclude) leaves no column to learn from", path=path)
+        candidates = list(features)
+    candidates = [name for name in candidates if name not in exclude]
+    kinds: dict[str, Any] = {
+        name: tuple(match_columns(wanted, every, path, role, candidates))
+        for name, wanted in roles.of_features.items()
+    }
+    return replace(roles, features=features, exclude=tuple(exclude), **kinds)
+
+
+def _feature_names(columns: Iterable[str], asked: Collection[str]) -> list[str]:
+    """Those of the columns without a role that are features unless others are named."""
+    return [
+        name
+        for name in columns
+        if name in asked
+        or not (name in ("id", "weight", *ANNOTATORS) or name.startswith("unnamed_"))
+    ]
+
 
 def find_columns(
     frames: Sequence[pd.DataFrame], roles: Roles, names: Sequence[str | None]
 ) -> tuple[Roles, list[str], tuple[str, ...]]:
-    """The roles with those that were detected, the features, and the columns left out."""
-    asked = {*(roles.features or ()), *roles.categorical, *roles.text}
-    for role in ("id", "weight"):
-        everywhere = all(role in frame.columns for frame in frames)
-        free = role not in {roles.target, roles.fidelity, *asked}
-        if getattr(roles, role) is None and everywhere and free:
-            roles = replace(roles, **{role: role})  # type: ignore[arg-type]
-    if roles.worker is None:
-        there = {name for frame in frames for name in frame.columns}
-        taken = {roles.target, roles.fidelity, roles.id, roles.weight, *asked}
-        worker = next((n for n in ANNOTATORS if n in there and n not in taken), None)
-        roles = replace(roles, worker=worker)
-    elif not any(roles.worker in frame.columns for frame in frames):
-        names_there = dict.fromkeys(name for frame in frames for name in frame.columns)
-        raise no_column(roles.worker, names_there, file_of(frames[0]), " of annotators")
+    """The roles with those that were detected, the features, and the columns left out.
+
+    Rows are not looked at: ``frames`` may be heads of tables. See `leave_out_addresses`.
+    """
+    every = list(dict.fromkeys(name for frame in frames for name in frame.columns))
+    path = file_of(frames[0])
+    roles = _without_patterns(roles, every, path)
+    roles = _with_detected(roles, frames)
+    if roles.worker is not None and roles.worker not in every:
+        raise no_column(roles.worker, every, path, " of annotators")
     wanted = {roles.target: (" of labels", "name another one as target (--target)")}
     if None in names:
         wanted[roles.fidelity] = (
@@ -119,31 +201,59 @@ def find_columns(
         )
     for column, role in ((roles.id, " of ids"), (roles.weight, " of weights")):
         wanted |= {column: (role, "")} if column else {}
-    wanted |= dict.fromkeys(sorted(asked), (", which is to be a feature", ""))
+    wanted |= dict.fromkeys(sorted(roles.asked), (", which is to be a feature", ""))
     _require(frames, wanted)
-    every = list(dict.fromkeys(name for frame in frames for name in frame.columns))
     others = {roles.target, roles.fidelity, roles.id, roles.weight, roles.worker}
     if roles.features is not None:
         features = list(roles.features)
     else:
         # An id or a weight that only some of the tables have is no feature either.
-        others |= {"id", "weight"} - asked
-        spare = {n for n in every if n.startswith("unnamed_") or n in ANNOTATORS}
-        spare |= {n for n in every if n not in asked and _hold_addresses(frames, n)}
-        features = [n for n in every if n not in others | (spare - asked)]
+        others |= {"id", "weight"} - {*roles.asked, *roles.exclude}
+        left = [n for n in every if n not in others and n not in roles.exclude]
+        features = _feature_names(left, roles.asked)
         advice = "name the features that all tables have (--features)"
         holders = {n: file_of(frame) for frame in reversed(frames) for n in frame.columns}
         _require(frames, {n: (f", which {holders[n]} has", advice) for n in features})
-    if not features:
-        problem = f"there is no column to learn from, only {name_few(frames[0].columns)}; {USABLE}"
-        raise TableError(problem, path=file_of(frames[0]))
+    _refuse_none(features, frames)
     roles = replace(roles, levels=_declared_order(frames, roles, names))
     return roles, features, tuple(n for n in every if n not in others and n not in features)
 
 
-def _hold_addresses(frames: Sequence[pd.DataFrame], name: str) -> bool:
-    """Whether a column that is there in all tables has nothing but addresses of files."""
-    return all(name in frame.columns and holds_addresses(frame[name]) for frame in frames)
+def _with_detected(roles: Roles, frames: Sequence[pd.DataFrame]) -> Roles:
+    """The roles with columns that have the usual names of ids, weights and annotators."""
+    taken = {*roles.asked, *roles.exclude, roles.target, roles.fidelity, roles.id, roles.weight}
+    for role in ("id", "weight"):
+        everywhere = all(role in frame.columns for frame in frames)
+        if getattr(roles, role) is None and everywhere and role not in taken:
+            roles = replace(roles, **{role: role})  # type: ignore[arg-type]
+    if roles.worker is None:
+        there = {name for frame in frames for name in frame.columns} - taken
+        roles = replace(roles, worker=next((n for n in ANNOTATORS if n in there), None))
+    return roles
+
+
+def leave_out_addresses(
+    frames: Sequence[pd.DataFrame], roles: Roles, features: list[str], left_out: tuple[str, ...]
+) -> tuple[list[str], tuple[str, ...]]:
+    """Features and columns left out, of which columns of addresses of files are the latter.
+
+    Those that are named as features stay features.
+    """
+    kept = [
+        name
+        for name in features
+        if name in roles.asked or not all(holds_addresses(frame[name]) for frame in frames)
+    ]
+    _refuse_none(kept, frames)
+    every = dict.fromkeys(name for frame in frames for name in frame.columns)
+    lost = {*left_out, *features} - {*kept}
+    return kept, tuple(name for name in every if name in lost)
+
+
+def _refuse_none(features: Sequence[str], frames: Sequence[pd.DataFrame]) -> None:
+    if not features:
+        problem = f"there is no column to learn from, only {name_few(frames[0].columns)}; {USABLE}"
+        raise TableError(problem, path=file_of(frames[0]))
 
 
 def _require(frames: Sequence[pd.DataFrame], wanted: Mapping[str, tuple[str, str]]) -> None:
