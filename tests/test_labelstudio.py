@@ -261,6 +261,20 @@ def test_ids_alone_give_predictions_for_tasks_that_exist(tmp_path, ids):
     assert "data" not in predictions[0]
 
 
+def test_a_decision_is_the_label_and_who_abstains_gives_none(tmp_path):
+    proba = PROBA.assign(label=["pop", None, "pop"])
+    found = written(tmp_path, [9, 8, 7], proba)
+    assert [p["score"] for p in found] == [0.4, 0.9, 0.5]
+    assert found[1]["result"] == []
+    assert chosen(found[0]) == ["pop"]
+    whole = pd.DataFrame({"id": [1, 2], "label": [1, None], "p_0": [0.8, 0.6], "p_1": [0.2, 0.4]})
+    found = written(tmp_path, [2, 1], whole)
+    assert [p["score"] for p in found] == [0.6, 0.2]
+    assert chosen(found[1]) == ["1"]
+    with pytest.raises(LabelStudioError, match=r"'label' has 'jazz'.*those of 'pop', 'rock'"):
+        written(tmp_path, [9, 8, 7], PROBA.assign(label="jazz"))
+
+
 def test_columns_may_be_the_labels_and_rows_in_order(tmp_path):
     for kind in (pd.DataFrame, pl.DataFrame):
         proba = kind({"0": [0.2, 0.7], "1": [0.8, 0.3]})

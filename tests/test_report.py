@@ -20,7 +20,7 @@ from polyfid.inspection import likely_wrong
 from polyfid.kernels import RBF
 from polyfid.plots import TrustDisplay
 from polyfid.plots.style import CLASS_COLOURS
-from polyfid.report import Page, charts, maps, render, write_report
+from polyfid.report import Page, annotators_of, charts, maps, render, write_report
 from polyfid.report.page import clean, typeset
 from polyfid.tables import Roles, TableModel, read_labelled
 
@@ -428,6 +428,27 @@ def test_any_table_of_annotators_is_shown_and_intervals_stand_beside_their_value
     assert "1,200" in text
     assert 'id="annotators"' not in render(model=fit(table), table=table)
     assert downloads(page)["annotators.csv"].shape == (2, 6)
+
+
+def test_people_who_answered_are_on_the_page(without_maps):
+    rows = pd.DataFrame({"id": [k // 3 for k in range(60)], "x": [k // 3 / 10 for k in range(60)]})
+    rows["worker"] = ["ann", "bob", "gold"] * 20
+    rows["fidelity"] = ["crowd", "crowd", "gold"] * 20
+    rows["label"] = ["no" if x < 1 else "yes" for x in rows["x"]]
+    rows.loc[rows.index[1::6], "label"] = "no"
+    table = read_labelled([rows], Roles(levels=("crowd", "gold")))
+    model = fit(table)
+    page = model.report(folds=0).html
+    people = downloads(page)["annotators.csv"]
+    assert people["worker"].tolist() == ["bob", "ann"]
+    assert 'id="annotators"' not in model.report(folds=0, annotators=None).html
+    cheap = table.fidelity == "crowd"
+    for silent in (None, np.where(cheap, "", "gold")):
+        assert annotators_of(replace(table, worker=silent)) is None
+    assert annotators_of(replace(table, levels=("gold", "crowd", "none"))) is None
+    twice = replace(table, worker=np.where(cheap, "ann", "gold"))
+    with pytest.warns(UserWarning, match=r"no table of annotators: .*several labels"):
+        assert annotators_of(twice) is None
 
 
 def test_a_notebook_shows_the_page_in_a_frame(without_maps, tmp_path):

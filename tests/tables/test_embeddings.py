@@ -6,7 +6,7 @@ import pytest
 
 from polyfid import MultiFidelityClassifier
 from polyfid.kernels import RBF
-from polyfid.tables import Embeddings, Roles, TableError, TableModel, read_labelled
+from polyfid.tables import Embeddings, Roles, TableError, TableModel, read_held_out, read_labelled
 
 N = 40
 RNG = np.random.RandomState(0)
@@ -62,6 +62,10 @@ def test_a_model_predicts_from_them_in_blocks(source):
     made = pd.concat(model.predict_blocks(blocks), ignore_index=True)
     pd.testing.assert_frame_equal(made, model.predict(read.add_to(new)), rtol=1e-12)
     assert (made["label"] == ROWS["label"]).mean() > 0.9
+    kept = model.read_blocks(new.assign(note="n"), rows=7, keep=["note"], embeddings=read)
+    assert next(model.predict_blocks(kept, keep=["note"])).columns[:2].tolist() == ["id", "note"]
+    held_out = read_held_out(model, ROWS, embeddings=read)
+    assert (held_out.n_known, held_out.n_other) == (N // 4, N - N // 4)
     with pytest.raises(TableError, match=r"fitted to embeddings too.*--embeddings FILE"):
         model.predict(new)
 

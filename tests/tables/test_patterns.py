@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from made_tables import fit_files, make_rows
 
-from polyfid.tables import Roles, TableError, read_labelled
+from polyfid.tables import Embeddings, Roles, TableError, read_labelled
 
 
 @pytest.fixture
@@ -89,6 +89,31 @@ def test_text_keeps_its_digits_in_columns_of_categories(tmp_path):
     path.write_text("k_a,k_b,label,fidelity\n1.0,7,a,0\n1,7,b,1\n")
     table = read_labelled([path], Roles(categorical=["k_*"]))
     assert table.features["k_a"].tolist() == ["1.0", "1"]
+
+
+def test_patterns_of_texts_annotators_and_embeddings(frame):
+    words = [f"{k} seams of steel" for k in range(6)]
+    frame = frame.assign(t_a=words, t_b=words[::-1], who=list("abcabc"))
+    made, roles = features(frame, text=["t_*"], exclude=["ls*", "L*", "x*"], worker="who")
+    assert made == list(roles.text) == ["t_a", "t_b"]
+    with pytest.raises(ValueError, match="column 't_a' is categorical and text"):
+        features(frame, text=["t_*"], categorical=["t_a"])
+    without = read_labelled([frame], Roles(exclude=["worker"]))
+    assert without.worker is None
+    assert "worker" in without.left_out
+    more = Embeddings("numbers", np.eye(6)[:, :3])
+    table = read_labelled([frame], Roles(features=["x1"], exclude=["emb[12]"]), embeddings=more)
+    assert table.features.columns.tolist() == ["x1", "emb0"]
+
+
+def test_addresses_are_features_by_name_only(frame):
+    frame = frame.assign(photo=[f"data/{k}.jpg" for k in range(6)])
+    table = read_labelled([frame], Roles(exclude=["x*"]))
+    assert "photo" not in table.features
+    assert {"photo", "x1"} <= {*table.left_out}
+    assert "photo" in features(frame, categorical=["photo"])[0]
+    with pytest.raises(TableError, match=r"no column to learn from.*polyfid does not open files"):
+        read_labelled([frame[["photo", "label", "fidelity"]]])
 
 
 def test_the_same_in_blocks():
