@@ -128,11 +128,10 @@ def _checked(part: Part) -> Part:
     return part._replace(mixture=replace(part.mixture, calibration=found))
 
 
-def average_parts(one: Part, other: Part, least: float = NEGLIGIBLE) -> Mixture:
+def average_parts(one: Part, other: Part) -> Mixture:
     """Both models, with weights under which labels that are left out are most probable.
 
-    Those of the top level count as much as all others together. A model of less than the ``least``
-    weight is left out.
+    Those of the top level count as much as all others together.
     """
     top = one.level == one.level.max()
     shares = np.where(top, 1.0 / max(top.sum(), 1), 1.0 / max((~top).sum(), 1))
@@ -145,7 +144,7 @@ def average_parts(one: Part, other: Part, least: float = NEGLIGIBLE) -> Mixture:
 
     weight = float(minimize_scalar(cost, bounds=(1e-3, 1.0 - 1e-3), method="bounded").x)
     weights = [weight, 1.0 - weight]
-    if min(weights) < least:
+    if min(weights) < NEGLIGIBLE:
         return (one, other)[int(np.argmax(weights))].mixture
     parts = [
         (w, replace(part.mixture.best, weight=w), part.mixture)

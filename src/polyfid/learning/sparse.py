@@ -27,7 +27,7 @@ from polyfid.learning.climb import Optimum, make_hyperprior, maximise, tune
 from polyfid.learning.evidence import MovableEvidence, SparseEvidence, SparseFixed
 from polyfid.learning.fit import GIVEN, check_tuning, evidence_of, plain_features, spread_of
 from polyfid.learning.left_out import Part, average_parts, part_of
-from polyfid.learning.mixture import NEGLIGIBLE, BinaryFit, Member, Mixture
+from polyfid.learning.mixture import BinaryFit, Member, Mixture
 from polyfid.learning.plan import N_ROWS_BOOSTED, N_TUNING_SPARSE, Options, Target
 from polyfid.learning.progress import Callback, Progress
 from polyfid.learning.search import lead
@@ -53,9 +53,8 @@ N_START, N_STRUCTURE = 600, 1500
 N_STRUCTURE_BOOSTED, N_TUNING_BOOSTED = 1000, 6000
 #: Rows that a model without trees is tuned on, beside one with trees of more than it can see.
 N_TUNING_BESIDE = 3000
-#: It is kept if it has this weight, as less gains nothing and makes predictions slower, and then
-#: sees so many rows at most.
-LEAST_BESIDE, N_ROWS_BESIDE = 0.25, 100_000
+#: From this weight on it is worth passes over so many rows at most.
+WORTH_MORE, N_ROWS_MORE = 0.25, 100_000
 #: Rows that a sparse posterior keeps, to show what rows are like.
 N_KEPT = 2000
 #: How far a belief may be from its fixed point, in standard deviations, while tuning and in the
@@ -142,11 +141,11 @@ def _fit_sparsely(
         own = _sampled(own, options, rng, N_TUNING_BESIDE)
         options = replace(options, brief=True)
     beside = _fit_part(options, own, target, rng, structure, before, report, None, both)
-    mixture = average_parts(part, beside, NEGLIGIBLE if is_whole else LEAST_BESIDE)
-    if is_whole or all(member.boosted for member in mixture.members):
+    mixture = average_parts(part, beside)
+    if is_whole or sum(m.weight for m in mixture.members if not m.boosted) < WORTH_MORE:
         return mixture
     # Smooth functions, of which Gaussian processes learn from more rows.
-    more = _in_memory(known.sample(N_ROWS_BESIDE, rng), options)
+    more = _in_memory(known.sample(N_ROWS_MORE, rng), options)
     fixed = replace(options, optimise=False)
     again = _fit_part(fixed, more, target, rng, structure, beside.mixture, report).mixture.best
     members = (m if m.boosted else replace(again, weight=m.weight) for m in mixture.members)
