@@ -24,7 +24,7 @@ SMALL = 800
 _TRIANGULAR_BLOCK = 64
 #: The error of a variance, as estimated, up to which single precision is used. A probability moves
 #: by at most 0.05 of the error, and the logarithm of a tiny one by at most 0.5 of it.
-SINGLE_ERROR = 2e-4
+SINGLE_ERROR = 1e-3
 
 
 def suitable_threads(n: int) -> AbstractContextManager[Any]:
