@@ -60,6 +60,20 @@ class FittedModel:
         return [""] if self.is_binary else [f"class {c}: " for c in self.info.classes]
 
 
+class Structures(list["LearntStructure"]):
+    """The structures of a model, which notebooks show as a table."""
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{percent(one.weight)}</td>"
+            f"<td style='text-align:left'>{escape(one.name)}</td>"
+            f"<td>{one.log_evidence:.1f}</td></tr>"
+            for one in self
+        )
+        heads = "<tr><th>weight</th><th>structure</th><th>log evidence</th></tr>"
+        return f"<table class='polyfid-structures'>{heads}{rows}</table>"
+
+
 @dataclass(frozen=True)
 class LearntStructure:
     """A structure among those that were averaged, with its share ``weight`` in the average.
@@ -76,12 +90,16 @@ class LearntStructure:
     kernels: tuple[Kernel, ...]
 
     def __repr__(self) -> str:
-        return f"<{percent(self.weight)} {self.name}, log evidence {self.log_evidence:.1f}>"
+        # A kernel that was given has no evidence to be compared by.
+        evidence = (
+            f", log evidence {self.log_evidence:.1f}" if np.isfinite(self.log_evidence) else ""
+        )
+        return f"<{percent(self.weight)} {self.name}{evidence}>"
 
     @classmethod
-    def of(cls, mixture: Mixture) -> list[LearntStructure]:
+    def of(cls, mixture: Mixture) -> Structures:
         """Those of a mixture, heaviest first."""
-        structures = []
+        structures = Structures()
         for m in mixture.members:
             prior = m.fit.prior
             evidence = m.log_evidence, m.fit.log_evidence

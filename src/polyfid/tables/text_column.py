@@ -126,7 +126,9 @@ class TextLearner:
             ) from None
         wanted = max(min(MOST_COMPONENTS, len(texts) // TEXTS_PER_COMPONENT), 1)
         svd = TruncatedSVD(min(wanted, counts.shape[1]), random_state=0)
-        with one_blas_thread():  # the sums, and so the model, do not depend on the threads
+        # One thread: the sums, and so the model, do not depend on the threads. Where all texts are
+        # alike, shares of variance are divided by zero; nothing here needs them.
+        with one_blas_thread(), np.errstate(invalid="ignore"):
             svd.fit(counts)
         # Directions in which texts do not differ at all are rounding errors.
         kept = svd.singular_values_ > 1e-9 * svd.singular_values_.max()
