@@ -171,4 +171,5 @@ def test_a_model_is_shown_in_a_line(model):
         f"{model.classifier.report_.counts.sum()} rows of crowd, expert>"
     )
     assert "&lt;TableModel: label" in model._repr_html_()
-    assert repr(model.classifier.structures_).startswith("[<100 % kernel as given, log evidence")
+    assert repr(model.classifier.structures_) == "[<100 % kernel as given>]"
+    assert "<td>100 %</td>" in model.classifier.structures_._repr_html_()

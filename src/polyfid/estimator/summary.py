@@ -91,9 +91,8 @@ class LearntStructure:
 
     def __repr__(self) -> str:
         # A kernel that was given has no evidence to be compared by.
-        evidence = (
-            f", log evidence {self.log_evidence:.1f}" if np.isfinite(self.log_evidence) else ""
-        )
+        given = np.isnan(self.log_evidence)
+        evidence = "" if given else f", log evidence {self.log_evidence:.1f}"
         return f"<{percent(self.weight)} {self.name}{evidence}>"
 
     @classmethod
