@@ -29,7 +29,7 @@ from polyfid.evaluation.result import (
     bootstrap,
     score,
 )
-from polyfid.evaluation.verdict import Agreement, Estimate
+from polyfid.evaluation.verdict import WIDER, Agreement, Estimate
 from polyfid.rows import Rows
 
 _BASELINES = {ALONE: TrustedOnly, "pooled": Pooled, "stacked": Stacked}
@@ -155,7 +155,6 @@ def evaluate(
             f"{repeated} of the {len(trusted)} trusted points also have cheaper labels, which stay "
             "in the training sets; for points without any label pass drop_repeats=True."
         )
-    wider = float(np.sqrt(1.0 + folds / (folds - 1.0)))
     return Evaluation(
         levels=info.levels,
         classes=tuple(info.classes.tolist()),
@@ -167,7 +166,7 @@ def evaluate(
         scores={m: _estimates(values[m], samples[m]) for m in METHODS},
         differences={
             m: {
-                name: gap.widened(wider)
+                name: gap.widened(WIDER)
                 for name, gap in _estimates(
                     values[OURS] - values[m], samples[OURS] - samples[m]
                 ).items()

@@ -146,9 +146,9 @@ class Evaluation:
     Notes
     -----
     Intervals of scores are percentiles of a bootstrap over trusted rows, drawn within their class:
-    they say how much the figure would change with other test rows. Those of differences are wider
-    by the root of 1 + k / (k - 1) for k folds, since the training rows of folds are largely the
-    same (Nadeau & Bengio, 2003).
+    they say how much the figure would change with other test rows. Those of differences are twice
+    as wide, since other training rows would give other models, and those of folds are largely the
+    same.
     """
 
     levels: tuple[Any, ...]
