@@ -49,6 +49,8 @@ def made(alone=SAME, pooled=SAME, stacked=SAME, counts=(60, 40), ours=0.4, level
         (HURT, (60, 40), "hurt", r"^The cheaper labels \(crowd\) hurt: .* is 100 % higher "),
         (SAME, (60, 40), "no clear difference", "make no clear difference: .* 3 % higher"),
         (WIDE, (60, 40), "too few trusted rows to tell", "^There are too few trusted rows to tell"),
+        # Clear, but less than a tenth: none that matters.
+        ((-0.03, -0.04, -0.02), (60, 40), "no clear difference", "make no clear difference"),
         # However clear the difference is: fewer than 20 rows, or than 5 of a class.
         (HELP, (9, 10), "too few trusted rows to tell", "whether the cheaper labels .* help"),
         (HELP, (40, 4), "too few trusted rows to tell", "on 44 held-out trusted rows"),

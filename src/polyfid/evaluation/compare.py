@@ -29,7 +29,7 @@ from polyfid.evaluation.result import (
     bootstrap,
     score,
 )
-from polyfid.evaluation.verdict import WIDER, Agreement, Estimate
+from polyfid.evaluation.verdict import Agreement, Estimate
 from polyfid.rows import Rows
 
 _BASELINES = {ALONE: TrustedOnly, "pooled": Pooled, "stacked": Stacked}
@@ -145,6 +145,7 @@ def evaluate(
     probas, warned = _predict(methods, data, info.classes, encoder, splits, n_jobs, progress)
     probas = {name: proba[trusted] for name, proba in probas.items()}
     code, weight = rows.y[trusted], rows.weight[trusted]
+    wider = float(np.sqrt(1.0 + folds / (folds - 1.0)))
     samples = bootstrap(probas, code, weight, n_bootstrap, rng)
     values = {m: score(p, code, weight[None])[0] for m, p in probas.items()}
     notes = _notes(info, n_splits, folds)
@@ -166,7 +167,7 @@ def evaluate(
         scores={m: _estimates(values[m], samples[m]) for m in METHODS},
         differences={
             m: {
-                name: gap.widened(WIDER)
+                name: gap.widened(wider)
                 for name, gap in _estimates(
                     values[OURS] - values[m], samples[OURS] - samples[m]
                 ).items()

@@ -146,9 +146,9 @@ class Evaluation:
     Notes
     -----
     Intervals of scores are percentiles of a bootstrap over trusted rows, drawn within their class:
-    they say how much the figure would change with other test rows. Those of differences are twice
-    as wide, since other training rows would give other models, and those of folds are largely the
-    same.
+    they say how much the figure would change with other test rows. Those of differences are wider
+    by the root of 1 + k / (k - 1) for k folds, since other training rows would give other models,
+    and those of folds are largely the same (Nadeau & Bengio, 2003).
     """
 
     levels: tuple[Any, ...]
@@ -205,9 +205,9 @@ class Evaluation:
     def verdict(self) -> str:
         """Whether the cheaper labels "help", "hurt", make "no clear difference", or none can tell.
 
-        Log-loss decides. They help or hurt if the 95 % interval of the difference to "trusted
-        only" lies wholly on one side of zero. If it does not, and is wide, there are "too few
-        trusted rows to tell".
+        Log-loss decides. They help or hurt if it differs from that of "trusted only" by a tenth
+        at least, and the 95 % interval of the difference lies wholly on one side of zero. If it
+        does not, and is wide, there are "too few trusted rows to tell".
         """
         return self.judgement.effect
 

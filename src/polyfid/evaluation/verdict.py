@@ -1,7 +1,8 @@
 """What a comparison means: do the cheaper labels help, what weighs against it, what to do next.
 
 One score decides, fixed beforehand: log-loss. A method is better or worse than another one only if
-the 95 % interval of their difference leaves zero out.
+the 95 % interval of their difference leaves zero out; cheap labels help or hurt only if log-loss
+changes by a tenth at least besides.
 """
 
 from __future__ import annotations
@@ -20,17 +21,13 @@ Effect = Literal["help", "hurt", "no clear difference", "too few trusted rows to
 
 #: The score that decides.
 PRIMARY = "log_loss"
-#: Intervals of differences are so many times as wide as those of test rows alone: other training
-#: rows would give other models, and those of folds are largely the same. For five folds that alone
-#: makes 1.5 (Nadeau & Bengio, 2003); few rows with heavy tails ask for more. Chosen on other seeds
-#: than those of ``python -m benchmarks verdicts``.
-WIDER = 2.0
 #: With fewer trusted rows, in all or of a class, nothing is decided.
 LEAST_ROWS, LEAST_PER_CLASS = 20, 5
 #: With fewer, intervals are rough.
 FEW_ROWS, FEW_PER_CLASS = 50, 10
-#: A difference of this share of the log-loss matters: an interval that is wider than it on a side
-#: cannot tell that there is none.
+#: A difference of this share of the log-loss matters. A smaller one is none, however clear, as the
+#: models of noise and of nothing differ a little too; an interval that is wider than it on a side
+#: cannot tell that there is none. Chosen on other seeds than those of ``benchmarks verdicts``.
 MATTERS = 0.1
 
 
@@ -175,7 +172,7 @@ def _effect(losses: Losses, n: int, rarest: int) -> tuple[Effect, int]:
     matters = MATTERS * losses.alone
     missing = max(LEAST_ROWS - n, -(-max(LEAST_PER_CLASS - rarest, 0) * n // max(rarest, 1)))
     if missing <= 0:
-        if gap.is_clear:
+        if gap.is_clear and abs(gap.value) >= matters:
             return ("help" if gap.value < 0.0 else "hurt"), 0
         if half <= matters:
             return "no clear difference", 0
