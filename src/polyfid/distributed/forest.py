@@ -66,7 +66,7 @@ class Forest:
             settings,
             learn,
             num_boost_round=MOST_TREES,
-            evals=[(stop, "held out")],
+            evals=[(stop, "held_out")],
             early_stopping_rounds=PATIENCE,
             verbose_eval=False,
         )["booster"]
