@@ -217,8 +217,8 @@ def test_xgboost_grows_trees_of_rows_that_the_sample_has_not(client, many, monke
     def loss(margins):
         return float(np.logaddexp(0.0, -sign * margins).mean())
 
-    own = margin.out_of_fold(rows, fold)
-    others = margin.out_of_fold(rows, (fold + 1) % 5)
+    own = margin(rows, fold)
+    others = margin(rows, (fold + 1) % 5)
     assert loss(others) < loss(own) < np.log(2.0)  # those have learnt from the rows
     q = made.test_probability
     for model in fitted.values():

@@ -118,16 +118,10 @@ def judge(losses: Losses, counts: Sequence[int], levels: Sequence[Any]) -> Verdi
     n, rarest = sum(counts), min(counts)
     effect, n_more = _effect(losses, n, rarest)
     cheap = ", ".join(map(str, levels[:-1]))
-    words = {
-        "help": "help",
-        "hurt": "hurt",
-        "no clear difference": "make no clear difference",
-    }
-    said = (
-        f"The cheaper labels ({cheap}) {words[effect]}"
-        if effect in words
-        else f"There are too few trusted rows to tell whether the cheaper labels ({cheap}) help"
-    )
+    if n_more:
+        said = f"There are too few trusted rows to tell whether the cheaper labels ({cheap}) help"
+    else:
+        said = f"The cheaper labels ({cheap}) {'make ' * (effect not in ('help', 'hurt'))}{effect}"
     gap = losses.minus_alone
     sentence = (
         f"{said}: with them, log-loss is {relative(losses.ours, losses.alone)} ({losses.ours:.3f} "

@@ -172,32 +172,24 @@ class Margin:
     parts: int
     corrects: bool = False
 
-    def __call__(self, x: Array, below: Array | None = None) -> Array:
-        """The average of the folds at points that none of them was fitted to, (n,).
+    def __call__(self, x: Array, fold: Indices | None = None, below: Array | None = None) -> Array:
+        """The margin at points (n, d): new ones, or with the fold of each, -1 for none.
 
-        ``below`` is the log-odds of the level below, which this margin may correct.
+        A point of a fold gets the trees that were fitted without it, any other one the average of
+        all. ``below`` is the log-odds of the level below, which this margin may correct.
         """
-        x = self.points(x, below)
-        return self._change(sum(trees(x) for trees in self.folds) / len(self.folds), below)
+        if self.corrects and below is not None:
+            return self._log_odds(np.column_stack([x, below]), fold) - below
+        return self._log_odds(x, fold)
 
-    def out_of_fold(self, x: Array, fold: Indices, below: Array | None = None) -> Array:
-        """The trees that were fitted without the point's fold; -1: the average of all, (n,)."""
-        x, log_odds = self.points(x, below), np.empty(len(x))
+    def _log_odds(self, x: Array, fold: Indices | None) -> Array:
+        if fold is None:
+            return np.asarray(sum(trees(x) for trees in self.folds) / len(self.folds))
+        log_odds = np.empty(len(x))
         for k in np.unique(fold):
             rows = fold == k
-            if k < 0:
-                own = sum(trees(x[rows]) for trees in self.folds) / len(self.folds)
-            else:
-                own = self.folds[k](x[rows])
-            log_odds[rows] = own
-        return self._change(log_odds, below)
-
-    def points(self, x: Array, below: Array | None) -> Array:
-        """What the trees see of rows."""
-        return np.column_stack([x, below]) if self.corrects and below is not None else x
-
-    def _change(self, log_odds: Any, below: Array | None) -> Array:
-        return np.asarray(log_odds - below if self.corrects else log_odds)
+            log_odds[rows] = self._log_odds(x[rows], None) if k < 0 else self.folds[k](x[rows])
+        return log_odds
 
 
 @dataclass(frozen=True)
@@ -216,8 +208,7 @@ class BoostedMean:
         values: list[Array] = []
         below = None  # log-odds of the last level
         for i, margin in enumerate(self.margins):
-            own = None if folds is None else folds[i]
-            value = margin(x, below) if own is None else margin.out_of_fold(x, own, below)
+            value = margin(x, None if folds is None else folds[i], below)
             values.append(value)
             below = value + below if margin.corrects and below is not None else value
         return np.column_stack(values)
