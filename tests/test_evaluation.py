@@ -110,6 +110,29 @@ def test_the_seed_decides_the_figures_whatever_the_number_of_processes(helped):
     assert other.fold.tolist() != helped.fold.tolist()
 
 
+def test_audit_rows_alone_are_scored(helped):
+    X, y, fidelity = MANY
+    audit = np.arange(130) % 3 == 0
+    result = evaluate(*MANY, model=MODEL, audit=audit)
+    marked = np.flatnonzero(audit & (np.arange(130) >= 90))
+    assert result.rows.tolist() == marked.tolist()
+    assert (result.n_audit, helped.n_audit) == (len(marked), 0)
+    assert result.to_dict()["n_audit"] == len(marked)
+    assert f"scores are from {len(marked)} audit rows" in " ".join(str(result).split())
+    test = result.rows[result.fold == 1]
+    train = np.setdiff1d(np.arange(130), test)  # with the trusted rows that are not marked
+    ours = MODEL.fit(X[train], y[train], fidelity=fidelity[train]).predict_proba(X[test])
+    np.testing.assert_array_equal(result.out_of_fold["polyfid"][result.fold == 1], ours)
+    without = evaluate(*MANY, model=MODEL, audit=np.arange(130) < 90)
+    assert without.to_dict() == helped.to_dict()
+
+
+def test_too_few_audit_rows_are_refused():
+    audit = np.isin(np.arange(130), [90, 91])
+    with pytest.raises(ValueError, match=r"the audit rows of level 'gold' are 2 of .*audit=None"):
+        evaluate(*MANY, model=MODEL, audit=audit)
+
+
 def test_rows_of_weight_zero_are_left_out():
     X, y, fidelity = two_levels()
     kept = np.isin(np.arange(len(y)), [3, 70], invert=True)

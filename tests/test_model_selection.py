@@ -98,6 +98,41 @@ def test_rare_classes():
     assert pairs(splitter, y, y) == pairs(ShuffleSplit(4, test_size=0.2, random_state=0), y)
 
 
+# Audit marks
+
+
+@both
+def test_where_trusted_rows_are_marked_they_alone_are_tested(splitter):
+    X, y, level = draw(n_trusted=40)
+    trusted = np.flatnonzero(level == 1)
+    audit = np.zeros(len(level), dtype=bool)
+    audit[trusted[::3]] = True
+    audit[np.flatnonzero(level == 0)[:5]] = True  # marks of cheap rows change nothing
+    options = {"random_state": 0} if splitter is TrustedShuffleSplit else {}
+    splits = list(splitter(3, fidelity=level, audit=audit, **options).split(X, y))
+    tested = np.concatenate([test for _, test in splits])
+    assert {*tested} <= {*trusted[::3]}
+    for train, test in splits:
+        assert sorted([*train, *test]) == list(range(len(level)))
+    as_argument = splitter(3, **options).split(X, y, level, audit=audit.astype(int).tolist())
+    for one, other in zip(splits, as_argument, strict=True):
+        np.testing.assert_array_equal(one[1], other[1])
+    unmarked = pairs(splitter(3, fidelity=level, audit=audit & (level == 0), **options), X, y)
+    assert unmarked == pairs(splitter(3, fidelity=level, **options), X, y)
+
+
+@both
+def test_wrong_or_few_marks_are_refused(splitter):
+    X, y, level = draw()
+    with pytest.raises(ValueError, match=r"audit must hold True or False .* got 2\."):
+        next(splitter(3).split(X, y, level, audit=np.full(len(level), 2)))
+    with pytest.raises(ValueError, match=r"audit must hold .* got shape \(3,\)"):
+        next(splitter(3, audit=[True] * 3).split(X, y, level))
+    one = np.arange(len(level)) == np.flatnonzero(level == 1)[0]
+    with pytest.raises(ValueError, match=r"audit rows at the top level 1, got 1 .* mark more"):
+        next(splitter(3, audit=one).split(X, y, level))
+
+
 # Where the levels come from
 
 

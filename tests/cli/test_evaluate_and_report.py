@@ -24,6 +24,21 @@ def test_evaluate_fits_a_terminal(polyfid, folder):
     assert "level" in polyfid(f"evaluate --level a=crowd.csv {FAST}", code=1).stderr
 
 
+def test_audit_rows_alone_are_scored(polyfid, folder, not_drawn):
+    table = pd.read_csv("tidy.csv")
+    table["audit"] = (np.arange(60) % 4 < 2).astype(int)
+    table.to_csv("marked.csv", index=False)
+    found = polyfid.json(f"evaluate marked.csv {LEVELS} {FAST} --folds 2")
+    assert found["n_audit"] == found["n_trusted"] == 10
+    assert found["notes"][0].startswith("scores are from 10 audit rows")
+    table.rename(columns={"audit": "drawn"}).to_csv("drawn.csv", index=False)
+    named = polyfid.json(f"evaluate drawn.csv {LEVELS} {FAST} --folds 2 --audit drawn")
+    assert named["scores"] == found["scores"]
+    polyfid(f"fit marked.csv {LEVELS} --kernel rbf -q -o marked.polyfid")
+    of_model = polyfid.json("report marked.polyfid --jobs 1 --folds 2")  # the file has the marks
+    assert of_model["evaluation"]["n_audit"] == 10
+
+
 def test_a_category_of_held_out_rows_is_unknown_to_the_models(polyfid, folder):
     table = pd.read_csv("tidy.csv")
     table["colour"] = ["red", "blue"] * 30

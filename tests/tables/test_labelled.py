@@ -77,6 +77,33 @@ def test_labels_are_whole_numbers_or_text(write, labels, expected):
     assert read_labelled([write(f"x,label,fidelity\n{rows}")]).label.tolist() == expected
 
 
+def test_marks_of_audit_rows(write):
+    marked = "x,label,fidelity,audit\n1,a,gold,1\n2,b,gold,\n3,b,crowd,0\n4,b,gold,true\n"
+    table = read_labelled([write(marked)], LEVELS)
+    assert table.audit.tolist() == table.to_frame()["audit"].tolist() == [True, False, False, True]
+    assert table.features.columns.tolist() == ["x"]
+    assert table.roles.audit == "audit"
+    frames = {
+        "crowd": pd.DataFrame({"x": [1, 2], "label": ["a", "b"]}),
+        "gold": pd.DataFrame({"x": [1, 2], "label": ["a", "b"], "audit": [True, False]}),
+    }
+    only_some = read_labelled([], level_files=frames)
+    assert only_some.audit.tolist() == [False, False, True, False]
+    # A column of that name with something else in it is a feature, and so is one that is named.
+    text = read_labelled([write(marked.replace("true", "late"))], LEVELS)
+    assert (text.audit, text.features.columns.tolist()) == (None, ["x", "audit"])
+    named = read_labelled([write(marked)], Roles(levels=["crowd", "gold"], categorical=["audit"]))
+    assert (named.audit, named.features.columns.tolist()) == (None, ["x", "audit"])
+    other = marked.replace("audit", "random")
+    by_name = Roles(levels=["crowd", "gold"], audit="random")
+    asked = read_labelled([write(other)], by_name)
+    assert asked.audit.tolist() == table.audit.tolist()
+    with pytest.raises(TableError, match=r"row 5, column 'random': 'late' is not an audit mark"):
+        read_labelled([write(other.replace("true", "late"))], by_name)
+    with pytest.raises(TableError, match="'chance' of audit marks"):
+        read_labelled([write(marked)], Roles(audit="chance"))
+
+
 def test_columns_that_are_no_features(write):
     path = write(",x,worker,label,fidelity,\n0,1,ann,a,c,\n1,2,bob,b,c,\n")
     table = read_labelled([path])

@@ -72,6 +72,11 @@ class Tables:
     fidelity: Text = _tables("Column of the levels of trust.", shown="fidelity")
     id: Text = _tables("Column with names of the rows.", shown="id, if present")
     weight: Text = _tables("Column of weights; 2 counts twice.", shown="weight, if present")
+    audit: Text = _tables(
+        "Column that marks (1, 0) rows which were drawn at random. If trusted rows are marked, "
+        "only those are scored.",
+        shown="audit, if present",
+    )
     levels: Text = _tables(
         "Names of the levels, least trusted first. Quote a name that has a comma.",
         shown="the order of --level, or of numbers",

@@ -71,6 +71,7 @@ def evaluate_table(
             random_state=fitting.seed,
             n_jobs=n_jobs(fitting, model, table.label, fits=len(METHODS) * folds),
             progress=bar.count,
+            audit=table.audit,
         )
 
 

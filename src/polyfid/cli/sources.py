@@ -86,7 +86,7 @@ def _roles(given: Sources, **fixed: str | None) -> Roles:
     """The roles of columns, as far as options say."""
     from polyfid.tables import Roles
 
-    simple = ("target", "fidelity", "id", "weight", "worker")
+    simple = ("target", "fidelity", "id", "weight", "worker", "audit")
     names: dict[str, Any] = {name: getattr(given, name) for name in simple}
     for name in ("features", "exclude", "categorical", "levels"):
         text = getattr(given, name)
@@ -134,7 +134,7 @@ def _read_crowd(given: Sources, seed: int) -> LabelledTable:
     from polyfid.tables import read_labelled
     from polyfid.tables.column import read_ids
 
-    for name in ("fidelity", "weight"):
+    for name in ("fidelity", "weight", "audit"):
         if getattr(given, name) is not None:
             raise typer.BadParameter(
                 f"--{name} is a column of tidy tables; answers of a crowd have none"

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import BaseCrossValidator, ShuffleSplit, StratifiedShuffleSplit
 from sklearn.utils import check_random_state
 
@@ -23,11 +23,12 @@ class _TrustedSplitter(BaseCrossValidator):
     """Splits the rows of the top level; a subclass says how."""
 
     # As in scikit-learn's GroupsConsumerMixin: split takes these without a request.
-    __metadata_request__split = {"groups": True, "fidelity": True}  # noqa: RUF012
+    __metadata_request__split = {"groups": True, "fidelity": True, "audit": True}  # noqa: RUF012
 
     n_splits: int
     fidelity: ArrayLike | None
     levels: Iterable[Any] | None
+    audit: ArrayLike | None
     stratify: bool
     drop_repeats: bool
     _least_rows = 2  # at the top level
@@ -42,6 +43,7 @@ class _TrustedSplitter(BaseCrossValidator):
         y: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         fidelity: ArrayLike | None = None,
+        audit: ArrayLike | None = None,
     ) -> Iterator[tuple[Indices, Indices]]:
         """Yield the indices of training and test rows.
 
@@ -53,6 +55,8 @@ class _TrustedSplitter(BaseCrossValidator):
             Classes, to stratify by.
         groups, fidelity : array-like of shape (n,), optional
             The level of each row, under either name; overrides that of the constructor.
+        audit : array-like of bool of shape (n,), optional
+            Marks of the rows to test on; overrides that of the constructor.
 
         Yields
         ------
@@ -62,16 +66,23 @@ class _TrustedSplitter(BaseCrossValidator):
         names, level = read_levels(self.levels, self._chosen_fidelity(groups, fidelity), n)
         at_top = level == len(names) - 1
         cheap, trusted = np.flatnonzero(~at_top), np.flatnonzero(at_top)
+        marked = at_top & read_marks(self.audit if audit is None else audit, n)
+        always = cheap
+        if marked.any():
+            always, trusted = np.flatnonzero(~marked), np.flatnonzero(marked)
         if len(trusted) < self._least_rows:
+            rows, advice = "rows", "label more rows, or correct the order with levels="
+            if marked.any():
+                rows, advice = "audit rows", "mark more of them, or pass no audit to test on all"
             raise ValueError(
                 f"{type(self).__name__} with n_splits={self.n_splits} needs at least "
-                f"{self._least_rows} rows at the top level {names[-1]!r}, got {len(trusted)} "
-                f"(levels: {list(names)}); label more rows, or correct the order with levels="
+                f"{self._least_rows} {rows} at the top level {names[-1]!r}, got {len(trusted)} "
+                f"(levels: {list(names)}); {advice}"
             )
         classes = _read_classes(y, n)[trusted] if self.stratify and y is not None else None
         points = point_ids(X) if self.drop_repeats else None
         for keep, test in self._split_trusted(len(trusted), classes):
-            train, test = np.union1d(cheap, trusted[keep]), trusted[test]
+            train, test = np.union1d(always, trusted[keep]), trusted[test]
             if points is not None:
                 train = train[~np.isin(points[train], points[test])]
             yield TrainingRows.remembered(train) if np.isin(cheap, train).any() else train, test
@@ -95,6 +106,26 @@ class _TrustedSplitter(BaseCrossValidator):
                 'params={"fidelity": ...} with metadata routing)'
             )
         return given[0]
+
+
+def read_marks(audit: Any, n: int) -> NDArray[np.bool_]:
+    """Which of n rows are marked; none without marks.
+
+    >>> read_marks([0, 1], 2), read_marks(None, 2)
+    (array([False,  True]), array([False, False]))
+    """
+    if audit is None:
+        return np.zeros(n, dtype=bool)
+    marks = np.asarray(audit)
+    if marks.shape != (n,) or not np.isin(marks, [0, 1]).all():
+        got = f"shape {marks.shape}"
+        if marks.shape == (n,):
+            got = f"{marks[~np.isin(marks, [0, 1])][0]}"
+        raise ValueError(
+            f"audit must hold True or False for each of the {n} rows; got {got}. Mark the rows "
+            "that were drawn at random, and leave the others False"
+        )
+    return marks.astype(bool)
 
 
 def _read_classes(y: ArrayLike, n: int) -> Indices:
@@ -126,6 +157,11 @@ class TrustedKFold(_TrustedSplitter):
         for the score of points without cheap labels. X must not hold the fidelity as a column.
     random_state : int, RandomState or None, default=None
         For ``shuffle=True``.
+    audit : array-like of bool of shape (n,), optional
+        Marks of trusted rows that were drawn at random. If there are any, they alone are tested,
+        and all other trusted rows are in every training set: scores on rows that were chosen
+        because they were hard, or easy, are not those of new rows. It can be passed to `split`
+        instead.
 
     Notes
     -----
@@ -154,10 +190,11 @@ class TrustedKFold(_TrustedSplitter):
         shuffle: bool = False,
         drop_repeats: bool = False,
         random_state: Any = None,
+        audit: ArrayLike | None = None,
     ) -> None:
         self.n_splits = self._least_rows = read_whole("n_splits", n_splits, 2)
         self.shuffle, self.random_state = shuffle, random_state
-        self.fidelity, self.levels = fidelity, levels
+        self.fidelity, self.levels, self.audit = fidelity, levels, audit
         self.stratify, self.drop_repeats = stratify, drop_repeats
         if random_state is not None and not shuffle:
             raise ValueError(f"random_state={random_state!r} has no effect with shuffle=False")
@@ -187,8 +224,8 @@ class TrustedShuffleSplit(_TrustedSplitter):
     test_size, train_size : float or int, optional
         Fraction or number of the trusted rows to test on, by default 0.2, and to train on, by
         default the others.
-    fidelity, levels, drop_repeats
-        As in `TrustedKFold`; so is how the fidelity is passed.
+    fidelity, levels, drop_repeats, audit
+        As in `TrustedKFold`; so is how fidelity and audit marks are passed.
     stratify : bool, default=True
         Keep the proportions of the classes, if there are enough rows of each.
     random_state : int, RandomState or None, default=None
@@ -214,10 +251,11 @@ class TrustedShuffleSplit(_TrustedSplitter):
         stratify: bool = True,
         drop_repeats: bool = False,
         random_state: Any = None,
+        audit: ArrayLike | None = None,
     ) -> None:
         self.n_splits, self.random_state = read_whole("n_splits", n_splits, 1), random_state
         self.test_size, self.train_size = test_size, train_size
-        self.fidelity, self.levels = fidelity, levels
+        self.fidelity, self.levels, self.audit = fidelity, levels, audit
         self.stratify, self.drop_repeats = stratify, drop_repeats
 
     def _split_trusted(self, n: int, classes: Indices | None) -> Iterable[tuple[Indices, Indices]]:

@@ -20,7 +20,7 @@ from polyfid.estimator.baselines import Pooled, Stacked, TrustedOnly, for_one_le
 from polyfid.estimator.classifier import MultiFidelityClassifier
 from polyfid.estimator.inputs import FitInfo, as_table, point_ids, read_rows
 from polyfid.estimator.levels import FidelityArray
-from polyfid.estimator.model_selection import TrustedKFold
+from polyfid.estimator.model_selection import TrustedKFold, read_marks
 from polyfid.evaluation.result import (
     ALONE,
     OURS,
@@ -55,6 +55,7 @@ def evaluate(
     progress: Callable[[int, int], object] | None = None,
     levels: Iterable[Any] | None = None,
     drop_repeats: bool = False,
+    audit: ArrayLike | None = None,
 ) -> Evaluation:
     """Compare the model with baselines by cross-validation on the trusted rows.
 
@@ -95,6 +96,10 @@ def evaluate(
     drop_repeats : bool
         Also leave out cheaper labels of the points that are held out. The scores are then those
         for points without any label.
+    audit : array-like of bool of shape (n,), optional
+        Marks of trusted rows that were drawn at random (`polyfid.suggest` marks them). If there are
+        any, they alone are held out and scored, and all other trusted rows are in every training
+        set: rows that were chosen to be labelled are not like new rows.
 
     Returns
     -------
@@ -128,16 +133,21 @@ def evaluate(
     place = np.arange(X.shape[0])[:, None]
     order = model.levels if levels is None else levels
     rows, info = read_rows(place, y, fidelity, sample_weight, levels=order)
-    rarest = _check_trusted(info)
     index = rows.x[:, 0].astype(np.intp)
     trusted = np.flatnonzero(rows.level == len(info.levels) - 1)
+    marked = read_marks(audit, X.shape[0])[index]
+    n_trusted, audited = len(trusted), bool(marked[trusted].any())
+    if audited:
+        trusted = trusted[marked[trusted]]
+    counts = np.bincount(rows.y[trusted], minlength=len(info.classes))
+    rarest = _check_trusted(info, counts, audited)
     X, labels = _safe_indexing(X, index), info.classes[rows.y]
     named = FidelityArray(np.asarray(info.levels)[rows.level], info.levels)
     folds = min(n_splits, rarest)
     rng = check_random_state(random_state)
     seed = int(rng.randint(2**31 - 1))
     splitter = TrustedKFold(folds, shuffle=True, random_state=seed, drop_repeats=drop_repeats)
-    splits = list(splitter.split(X, labels, fidelity=named))
+    splits = list(splitter.split(X, labels, fidelity=named, audit=marked))
     fold = np.empty(len(labels), dtype=np.intp)
     for k, (_, test) in enumerate(splits):
         fold[test] = k
@@ -148,13 +158,16 @@ def evaluate(
     wider = float(np.sqrt(1.0 + folds / (folds - 1.0)))
     samples = bootstrap(probas, code, weight, n_bootstrap, rng)
     values = {m: score(p, code, weight[None])[0] for m, p in probas.items()}
-    notes = _notes(info, n_splits, folds)
+    notes = _notes(info, counts, n_splits, folds)
+    if audited:
+        notes.insert(0, _about_audit(len(trusted), n_trusted))
     point, caveats = point_ids(X), []
     repeated = int(np.isin(point[trusted], np.delete(point, trusted)).sum())
     if repeated and not drop_repeats:
         caveats.append(
-            f"{repeated} of the {len(trusted)} trusted points also have cheaper labels, which stay "
-            "in the training sets; for points without any label pass drop_repeats=True."
+            f"{repeated} of the {len(trusted)} trusted points also have "
+            f"{'other' if audited else 'cheaper'} labels, which stay in the training sets; for "
+            "points without any label pass drop_repeats=True."
         )
     return Evaluation(
         levels=info.levels,
@@ -179,6 +192,7 @@ def evaluate(
         notes=(*notes, *warned),
         caveats=tuple(caveats),
         agreement=_agreement(rows, point, info.levels),
+        n_audit=len(trusted) if audited else 0,
     )
 
 
@@ -195,9 +209,12 @@ def _check_model(model: Any) -> None:
         )
 
 
-def _check_trusted(info: FitInfo) -> int:
-    """The number of trusted rows of their rarest class, if there are enough, and cheaper rows."""
-    levels, counts = info.levels, info.counts[-1]
+def _check_trusted(info: FitInfo, counts: Indices, audited: bool) -> int:
+    """The number of rows to hold out of their rarest class, if there are enough, and cheaper rows.
+
+    ``counts`` are rows to hold out per class: all trusted ones, or those with audit marks.
+    """
+    levels = info.levels
     if not info.counts[:-1].any():
         raise ValueError(
             f"fidelity has rows of one level only, {levels[-1]!r}, so there is nothing to compare; "
@@ -207,6 +224,12 @@ def _check_trusted(info: FitInfo) -> int:
     if held.sum() < 2 or counts[held].min() < 2:
         names = zip(info.classes[held], counts[held], strict=True)
         there = ", ".join(f"{n} of class {c!s}" for c, n in names)
+        if audited:
+            raise ValueError(
+                f"the audit rows of level {levels[-1]!r} are {there}, and cross-validation needs "
+                "two of each class and at least two classes; label more rows drawn at random, or "
+                "leave the marks out (audit=None) to score all trusted rows, chosen ones too"
+            )
         raise ValueError(
             f"the trusted rows (level {levels[-1]!r}) are {there or 'none'}, and "
             "cross-validation needs two of each class and at least two classes; label more rows at "
@@ -312,9 +335,16 @@ def _usual_labels(rows: Rows, point: Indices, level: int) -> dict[int, int]:
     return dict(zip(there.tolist(), total[there].argmax(axis=1).tolist(), strict=True))
 
 
-def _notes(info: FitInfo, asked: int, folds: int) -> list[str]:
-    """What is unusual about the trusted rows."""
-    notes, counts = [], info.counts[-1]
+def _about_audit(n: int, n_trusted: int) -> str:
+    """From which rows the scores are."""
+    others = n_trusted - n
+    training = f"; {others} other trusted rows are in training sets only" if others else ""
+    return f"scores are from {n} audit rows, which were drawn at random{training}"
+
+
+def _notes(info: FitInfo, counts: Indices, asked: int, folds: int) -> list[str]:
+    """What is unusual about the rows that are held out."""
+    notes = []
     if folds < asked:
         notes.append(f"{folds} folds instead of {asked}, as a class has {folds} trusted rows")
     absent = ", ".join(map(str, info.classes[counts == 0]))

@@ -121,7 +121,7 @@ class Evaluation:
     levels, classes : tuple
         Levels are in order of trust, the least trusted first.
     rows : array of shape (n_trusted,)
-        Indices of the trusted rows in X.
+        Indices in X of the trusted rows that were scored.
     labels : array of shape (n_trusted,)
         Their labels.
     codes : array of shape (n_trusted,)
@@ -140,6 +140,9 @@ class Evaluation:
         The number of folds, which may be lower than asked for, and of bootstrap samples.
     agreement : tuple of Agreement
         Per lower level with points that the top level has labelled too, how often they agree.
+    n_audit : int
+        How many audit rows the scores are from; 0 where none are marked, and all trusted rows are
+        scored.
     notes, caveats : tuple of str
         What is unusual (fewer folds, warnings of fits), and what weighs against the verdict.
 
@@ -165,6 +168,7 @@ class Evaluation:
     notes: tuple[str, ...]
     caveats: tuple[str, ...] = ()
     agreement: tuple[Agreement, ...] = ()
+    n_audit: int = 0
 
     @cached_property
     def accuracy(self) -> dict[str, Estimate]:

@@ -57,6 +57,7 @@ def report_of(
             model=model.unfitted(),
             encoder=model.encoder.unfitted(),
             n_splits=folds,
+            audit=table.audit,
         )
     people = page.pop("annotators") if "annotators" in page else annotators_of(table)
     page |= {"annotators": people, "evaluation": evaluation}

@@ -160,6 +160,13 @@ def diagnose(table: LabelledTable, *, missing: Missing = "error") -> Diagnosis:
         notes.append(f"{one if len(constant) == 1 else many} nothing: {name_few(constant)}")
     if table.roles.worker is not None:
         notes.append(f"column {table.roles.worker!r} says who gave each label, and is no feature")
+    if table.audit is not None:
+        trusted = table.fidelity == table.levels[-1]
+        notes.append(
+            f"column {table.roles.audit!r} marks {int(table.audit.sum())} rows as drawn at random, "
+            f"{int((table.audit & trusted).sum())} of them trusted; of trusted rows those alone "
+            "are scored, if there are any"
+        )
     notes += _category_hints(table, features)
     if table.left_out:
         plural = "s" * (len(table.left_out) > 1)

@@ -24,7 +24,13 @@ from polyfid.tables.column import (
 from polyfid.tables.embeddings import Embeddings
 from polyfid.tables.places import RowPlaces, TableError, WrongCells, file_of, raise_all
 from polyfid.tables.read import CsvTable, TypedTable, open_table, read_table
-from polyfid.tables.roles import Roles, find_columns, leave_out_addresses
+from polyfid.tables.roles import (
+    Roles,
+    find_columns,
+    leave_out_addresses,
+    leave_out_marks,
+    read_marks,
+)
 from polyfid.text import join_names, name_few
 from polyfid.values import is_frame, order_of_trust
 
@@ -44,6 +50,7 @@ _UNKNOWN_LEVEL = (
     "(--levels)"
 )
 _OTHER_LEVEL = "the level is {cell}, and the table is that of level {level}"
+NO_MARK = "{cell} is not an audit mark{others}; marks are 1 or true, and 0, false or nothing"
 NO_WEIGHT = "{cell} is not a weight; weights are numbers from 0, which leaves a row out"
 
 
@@ -68,6 +75,8 @@ class LabelledTable:
         Columns without a role.
     worker : array of str, or None
         Who gave each label, empty where that is not known. Model files do not hold it.
+    audit : array of bool, or None
+        Which rows were drawn at random; see `polyfid.evaluate`.
     """
 
     features: pd.DataFrame
@@ -80,6 +89,7 @@ class LabelledTable:
     roles: Roles
     left_out: tuple[str, ...] = ()
     worker: NDArray[np.str_] | None = None
+    audit: NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
         return len(self.label)
@@ -103,12 +113,16 @@ class LabelledTable:
             columns[roles.weight or "weight"] = pd.Series(self.weight)
         if self.worker is not None:
             columns[roles.worker or "worker"] = pd.Series(self.worker)
+        if self.audit is not None:
+            columns[roles.audit or "audit"] = pd.Series(self.audit)
         return pd.DataFrame(columns)
 
     def _state(self) -> dict[str, Any]:
         """What a model file stores of the rows."""
         features = {name: _stored(values) for name, values in self.features.items()}
         others = {name: getattr(self, name) for name in _STORED}
+        if self.audit is not None:  # files of earlier versions do not have it
+            others["audit"] = self.audit
         return {"features": features, "places": self.places.to_json(), **others}
 
     @classmethod
@@ -116,8 +130,10 @@ class LabelledTable:
         """The rows of what was stored."""
         places = RowPlaces.from_json(state["places"])
         features = places.attached_to(pd.DataFrame(state["features"]))
-        table = cls(features, places=places, roles=roles, **{n: state[n] for n in _STORED})
-        columns = (table.label, table.fidelity, table.weight, table.ids)
+        others = {name: state[name] for name in _STORED}
+        others["audit"] = state.get("audit")
+        table = cls(features, places=places, roles=roles, **others)
+        columns = (table.label, table.fidelity, table.weight, table.ids, table.audit)
         same = all(c is None or np.shape(c) == (len(features),) for c in columns)
         if not same or len(places) != len(features):
             raise ValueError("columns of the training table differ in length")
@@ -176,6 +192,7 @@ def read_labelled(
     """
     sources, names = check_sources(files, level_files)
     roles = roles or Roles()
+    marks = roles.audit
     if embeddings is not None and not isinstance(embeddings, Embeddings):
         embeddings = Embeddings.read(embeddings, roles.id, **csv)
     with open_tables(sources, **csv) as tables:
@@ -188,6 +205,7 @@ def read_labelled(
     if embeddings is not None:
         ids = [name for name in (roles.id, "id") if name is not None]
         frames = [*embeddings.add_to_blocks(frames, ids)]
+    roles, features = leave_out_marks(frames, roles, marks, features)
     features, left_out = leave_out_addresses(frames, roles, features, left_out)
     scan = LabelScan(roles, names, {*features} - {*roles.categorical, *roles.text})
     columns = [scan.read(frame, table) for table, frame in enumerate(frames)]
@@ -209,6 +227,7 @@ def read_labelled(
         roles,
         left_out,
         None if roles.worker is None else np.concatenate([_workers(f, roles) for f in frames]),
+        None if roles.audit is None else _marks(frames, roles.audit),
     )
 
 
@@ -227,6 +246,19 @@ def _workers(frame: pd.DataFrame, roles: Roles) -> NDArray[np.str_]:
     if roles.worker is None or roles.worker not in frame.columns:
         return np.full(len(frame), "")
     return read_ids(frame, roles.worker)
+
+
+def _marks(frames: Sequence[pd.DataFrame], column: str) -> NDArray[np.bool_]:
+    """Which rows of the tables are marked, or an error that lists the cells that are no marks."""
+    marked, errors = [], []
+    for frame in frames:
+        marks, wrong = read_marks(frame, column)
+        marked.append(marks)
+        cells = WrongCells(column, NO_MARK, ", nor is one after it", ", nor are {} after it")
+        cells.add(frame, wrong)
+        errors += [cells.error()] if cells else []
+    raise_all(errors)
+    return np.concatenate(marked)
 
 
 def order_levels(counts: Mapping[str, int], roles: Roles, path: str | None) -> tuple[str, ...]:

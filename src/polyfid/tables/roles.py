@@ -7,15 +7,21 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from polyfid.tables.column import USABLE, holds_addresses
+from polyfid.tables.column import USABLE, cell_texts, holds_addresses
 from polyfid.tables.places import TableError, file_of, no_column, raise_all
 from polyfid.text import name_few
 from polyfid.values import to_text
 
 #: Columns of these names say who gave a label; they are features only if asked for.
 ANNOTATORS = ("worker", "annotator")
+#: The usual name of the column that marks rows which were drawn at random.
+AUDIT = "audit"
+#: Cells that mark a row, and those that do not.
+MARKED, UNMARKED = ("1", "1.0", "true", "yes"), ("", "0", "0.0", "false", "no")
 
 
 @dataclass(frozen=True)
@@ -47,6 +53,10 @@ class Roles:
         Names of the levels, least trusted first.
     worker : str, optional
         Who gave the label; ``worker`` or ``annotator`` if there is such a column.
+    audit : str, optional
+        Marks (1 or true, 0 or false; empty is 0) of rows that were drawn at random; ``audit`` if
+        there is such a column, and it holds marks only. Of trusted rows, only those with a mark
+        are scored, if there are any; see `polyfid.evaluate`.
 
     Notes
     -----
@@ -72,6 +82,7 @@ class Roles:
     exclude: tuple[str, ...] = ()
     text: tuple[str, ...] = ()
     worker: str | None = None
+    audit: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("features", "exclude", "categorical", "text", "levels"):
@@ -84,7 +95,7 @@ class Roles:
         if self.features == ():
             raise ValueError("features must be at least one name, or None for all columns; got []")
         taken: dict[str | None, str] = {}
-        for role in ("target", "fidelity", "id", "weight", "worker"):
+        for role in ("target", "fidelity", "id", "weight", "worker", "audit"):
             column = getattr(self, role)
             if column is not None and taken.setdefault(column, role) != role:
                 raise ValueError(f"{role} and {taken[column]} are both column {column!r}")
@@ -148,7 +159,7 @@ def match_columns(
 
 def _without_patterns(roles: Roles, every: Sequence[str], path: str | None) -> Roles:
     """The roles with columns in place of patterns, and features without the excluded columns."""
-    taken = {roles.target, roles.fidelity, roles.id, roles.weight, roles.worker}
+    taken = {roles.target, roles.fidelity, roles.id, roles.weight, roles.worker, roles.audit}
     free = [name for name in every if name not in taken]
     exclude = match_columns(roles.exclude, every, path, " to leave out", free)
     absent = [name for name in exclude if name not in every]
@@ -175,7 +186,7 @@ def _feature_names(columns: Iterable[str], asked: Collection[str]) -> list[str]:
         name
         for name in columns
         if name in asked
-        or not (name in ("id", "weight", *ANNOTATORS) or name.startswith("unnamed_"))
+        or not (name in ("id", "weight", AUDIT, *ANNOTATORS) or name.startswith("unnamed_"))
     ]
 
 
@@ -192,6 +203,8 @@ def find_columns(
     roles = _with_detected(roles, frames)
     if roles.worker is not None and roles.worker not in every:
         raise no_column(roles.worker, every, path, " of annotators")
+    if roles.audit is not None and roles.audit not in every:
+        raise no_column(roles.audit, every, path, " of audit marks")
     wanted = {roles.target: (" of labels", "name another one as target (--target)")}
     if None in names:
         wanted[roles.fidelity] = (
@@ -203,7 +216,7 @@ def find_columns(
         wanted |= {column: (role, "")} if column else {}
     wanted |= dict.fromkeys(sorted(roles.asked), (", which is to be a feature", ""))
     _require(frames, wanted)
-    others = {roles.target, roles.fidelity, roles.id, roles.weight, roles.worker}
+    others = {roles.target, roles.fidelity, roles.id, roles.weight, roles.worker, roles.audit}
     if roles.features is not None:
         features = list(roles.features)
     else:
@@ -229,7 +242,37 @@ def _with_detected(roles: Roles, frames: Sequence[pd.DataFrame]) -> Roles:
     if roles.worker is None:
         there = {name for frame in frames for name in frame.columns} - taken
         roles = replace(roles, worker=next((n for n in ANNOTATORS if n in there), None))
+    if roles.audit is None and roles.worker != AUDIT and AUDIT not in taken:
+        there = {name for frame in frames for name in frame.columns}
+        roles = replace(roles, audit=AUDIT if AUDIT in there else None)
     return roles
+
+
+def read_marks(frame: pd.DataFrame, name: str) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which rows a column marks, and which of its cells are no marks; a table may lack it."""
+    if name not in frame.columns:
+        return np.zeros(len(frame), dtype=bool), np.zeros(len(frame), dtype=bool)
+    cells = frame[name]
+    text = np.array(["" if c is None else str(c).lower() for c in cell_texts(cells)], dtype=object)
+    marked = np.isin(text, MARKED)
+    return marked, ~(marked | np.isin(text, UNMARKED))
+
+
+def leave_out_marks(
+    frames: Sequence[pd.DataFrame], roles: Roles, asked: str | None, features: list[str]
+) -> tuple[Roles, list[str]]:
+    """Roles and features, of which a column named ``audit`` is one if it holds no marks.
+
+    ``asked`` is the column of marks that the user named, in which other cells are mistakes.
+    """
+    if roles.audit is None or asked is not None:
+        return roles, features
+    if not any(read_marks(frame, roles.audit)[1].any() for frame in frames):
+        return roles, features
+    if roles.features is None and all(roles.audit in frame.columns for frame in frames):
+        order = list(frames[0].columns)
+        features = sorted([*features, roles.audit], key=order.index)
+    return replace(roles, audit=None), features
 
 
 def leave_out_addresses(
