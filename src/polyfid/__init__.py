@@ -17,12 +17,14 @@ if TYPE_CHECKING:
     from polyfid.estimator.model_selection import TrustedKFold, TrustedShuffleSplit
     from polyfid.evaluation import evaluate
     from polyfid.model_files import load
+    from polyfid.suggest.study import Study
 
 __all__ = [
     "ArrayBlocks",
     "MultiFidelityClassifier",
     "Pooled",
     "Stacked",
+    "Study",
     "TrustedKFold",
     "TrustedOnly",
     "TrustedShuffleSplit",
@@ -39,6 +41,7 @@ _HOMES = {
     "MultiFidelityClassifier": "estimator.classifier",
     "Pooled": "estimator.baselines",
     "Stacked": "estimator.baselines",
+    "Study": "suggest.study",
     "TrustedKFold": "estimator.model_selection",
     "TrustedOnly": "estimator.baselines",
     "TrustedShuffleSplit": "estimator.model_selection",

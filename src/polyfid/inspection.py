@@ -289,14 +289,14 @@ def likely_wrong(
     cheap = Rows.of(x[rows], level[rows], code[rows], weight[rows])
     by_level = np.argsort(level[rows], kind="stable")
     proba = np.empty((len(rows), len(model.classes_)))
-    proba[by_level] = _without_own_labels(model, cheap, repeats[by_level])
+    proba[by_level] = without_own_labels(model, cheap, repeats[by_level])
     wrong = 1.0 - proba[np.arange(len(rows)), code[rows]]
     order = np.argsort(-wrong, kind="stable")
     expected = np.asarray(model.classes_)[proba.argmax(axis=1)]
     return LikelyWrong(rows[order], wrong[order], expected[order])
 
 
-def _without_own_labels(
+def without_own_labels(
     model: MultiFidelityClassifier, rows: Rows, repeats: NDArray[np.bool_]
 ) -> Array:
     """Class probabilities at the top level of fitted rows, (n, n_classes), each without its own."""

@@ -206,6 +206,7 @@ CLASSES = {
 KINDS = {
     "classifier": "polyfid.estimator.classifier:MultiFidelityClassifier",
     "table": "polyfid.tables.model:TableModel",
+    "study": "polyfid.suggest.study:Study",
 }
 _NAMES = {place: name for name, place in CLASSES.items()}
 _REGISTERED: dict[str, type] = {}

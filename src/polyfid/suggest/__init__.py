@@ -7,9 +7,11 @@ import sys
 from types import ModuleType
 from typing import Any
 
+from polyfid.suggest.ledger import Told
+from polyfid.suggest.study import Study
 from polyfid.suggest.suggestion import rank, suggest
 
-__all__ = ["rank", "suggest"]
+__all__ = ["Study", "Told", "rank", "suggest"]
 
 
 class _CallableModule(ModuleType):

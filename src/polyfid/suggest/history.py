@@ -1,0 +1,164 @@
+"""How a study goes: what was promised, and what labels that were left out say was delivered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import entr
+
+from polyfid.arrays import Array, Indices
+from polyfid.estimator.classifier import MultiFidelityClassifier
+from polyfid.estimator.inputs import hash_pairs
+from polyfid.inspection import without_own_labels
+from polyfid.rows import Rows
+from polyfid.suggest.ledger import Ledger
+
+#: Fewer rows than this that are left out say nothing.
+LEAST_HELD_OUT = 8
+AUDITED, TRUSTED = "audit rows", "all trusted rows"
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Log-losses of trusted labels that were left out, by the places of their answers."""
+
+    by: str
+    place: Indices
+    loss: Array
+
+    @classmethod
+    def nothing(cls) -> HeldOut:
+        """No losses, where there are too few labels."""
+        return cls("", np.empty(0, np.intp), np.empty(0))
+
+    @property
+    def mean(self) -> float:
+        return float(self.loss.mean()) if len(self.loss) else float("nan")
+
+    def fall_to(self, later: HeldOut) -> float:
+        """How much smaller later losses of the same labels are; NaN where there are too few."""
+        same, here, there = np.intersect1d(self.place, later.place, return_indices=True)
+        if len(same) < LEAST_HELD_OUT:
+            return float("nan")
+        return float(np.mean(self.loss[here] - later.loss[there]))
+
+
+def held_out_losses(
+    model: MultiFidelityClassifier,
+    x: Array,
+    label: NDArray[Any],
+    level: Indices,
+    audit: NDArray[np.bool_],
+) -> HeldOut:
+    """Losses of audit labels, or where there are few of all trusted ones, each without itself.
+
+    What a label says goes out of the posterior; what it said of hyper-parameters stays. All labels
+    of one row that say the same go out together.
+    """
+    top = level == len(model.levels_) - 1
+    by, place = AUDITED, np.flatnonzero(top & audit)
+    if len(place) < LEAST_HELD_OUT:
+        by, place = TRUSTED, np.flatnonzero(top)
+    if len(place) < LEAST_HELD_OUT:
+        return HeldOut.nothing()
+    code = np.searchsorted(model.classes_, label)
+    same = hash_pairs(x, level * len(model.classes_) + code)
+    _, group, counts = np.unique(same, return_inverse=True, return_counts=True)
+    rows = Rows.of(x[place], level[place], code[place], counts[group][place])
+    proba = without_own_labels(model, rows, np.zeros(len(place), dtype=bool))
+    own = proba[np.arange(len(place)), code[place]]
+    return HeldOut(by, place, -np.log(np.maximum(own, np.finfo(float).tiny)))
+
+
+def expected_loss(proba: Array) -> float:
+    """The log-loss that probabilities expect of themselves."""
+    return float(entr(proba).sum(axis=1).mean())
+
+
+@dataclass(frozen=True)
+class Record:
+    """A study when it asked for a batch, or as it is now (then ``batch`` is -1)."""
+
+    batch: int
+    asked: int
+    cost: float
+    spent: float
+    labels: dict[str, int]
+    expected: float
+    held_out: HeldOut
+
+    @classmethod
+    def before(
+        cls,
+        batch: int,
+        asked: int,
+        cost: float,
+        spent: float,
+        labels: dict[str, int],
+        now: Record | None,
+    ) -> Record:
+        """The record of a batch that is asked for; ``now`` is that of the model, or None."""
+        expected = float("nan") if now is None else now.expected
+        held_out = HeldOut.nothing() if now is None else now.held_out
+        return cls(batch, asked, cost, spent, labels, expected, held_out)
+
+    @property
+    def n_labels(self) -> int:
+        """How many labels had been told."""
+        return sum(self.labels.values())
+
+    def state(self) -> dict[str, Any]:
+        """What a file holds of it."""
+        own = {f.name: getattr(self, f.name) for f in fields(self)}
+        return own | {"held_out": dict(vars(self.held_out))}
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Any]) -> Self:
+        """The record of what a file holds."""
+        held_out = HeldOut(
+            str(state["held_out"]["by"]),
+            np.asarray(state["held_out"]["place"], dtype=np.intp),
+            np.asarray(state["held_out"]["loss"], dtype=float),
+        )
+        return cls(**{**state, "held_out": held_out})
+
+
+def as_history(records: Sequence[Record], ledger: Ledger) -> list[dict[str, Any]]:
+    """Records as dictionaries, with what batches promised and what they delivered."""
+    answered = ledger.answered
+    history = []
+    for record, later in zip(records, [*records[1:], None], strict=True):
+        own = [k for k, s in enumerate(ledger.suggestions) if s.batch == record.batch]
+        told = [k for k in own if k in answered]
+        gains = [ledger.suggestions[k].gain for k in told]
+        known = later is not None and bool(gains) and not np.isnan(gains).any()
+        history.append(
+            {
+                "batch": None if record.batch < 0 else record.batch,
+                "asked": record.asked,
+                "answered": len(told),
+                "cost": record.cost,
+                "spent": record.spent,
+                "labels": record.labels,
+                "expected": _or_none(record.expected),
+                "held_out": _or_none(record.held_out.mean),
+                "n_held_out": len(record.held_out.loss),
+                "held_out_by": record.held_out.by or None,
+                "promised": float(np.sum(gains)) if known else None,
+                "delivered": None
+                if later is None
+                else _or_none(record.held_out.fall_to(later.held_out)),
+                "delivered_expected": None
+                if later is None
+                else _or_none(record.expected - later.expected),
+            }
+        )
+    return history
+
+
+def _or_none(value: float) -> float | None:
+    return None if np.isnan(value) else value
