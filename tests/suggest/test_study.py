@@ -154,10 +154,25 @@ def test_rows_are_recognised_by_their_features():
     told = study.tell(batch[["x0", "x1", "level", "label"]])
     assert (told.new, told.unasked, study.n_pending) == (10, 0, 0)
     assert study.labelled()["audit"].tolist() == batch["audit"].tolist()
-    other = filled(study.ask(n=2)).assign(level="expert")
-    told = study.tell(other.assign(x0=other["x0"] + 1e-3))  # as it really was
-    assert told.new == 2
-    np.testing.assert_allclose(study.labelled()["x0"].iloc[-2:], other["x0"] + 1e-3)
+    other = study.ask(n=2)
+    study.tell(filled(other.assign(x0=-9.0)).assign(label="no"))  # rows of a pool are what they are
+    np.testing.assert_array_equal(study.labelled()["x0"].iloc[-2:], other["x0"])
+    level = np.where(other["level"] == "crowd", "expert", "crowd")  # somebody else answered
+    told = study.tell(filled(other).assign(level=level))
+    assert (told.new, told.unasked) == (2, 2)
+
+
+def test_points_as_they_were_really_set():
+    study = make(pool=None, space={"a": (0, 1), "b": (0, 1)})
+    batch = study.ask(n=3).assign(label="yes")
+    study.tell(batch.round(10))
+    assert len(study.labelled()) == 3
+    told = study.tell(batch.assign(a=batch["a"] + 0.01))
+    assert told.same == 3
+    batch = study.ask(n=3).assign(label="no")
+    study.tell(batch.assign(a=batch["a"] + 0.01))
+    np.testing.assert_allclose(study.labelled()["a"].iloc[-3:], batch["a"] + 0.01)
+    assert study.n_pending == 0
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,9 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from polyfid import __version__
+from polyfid.cli import study
 from polyfid.cli.annotators import annotators
+from polyfid.cli.buying import suggest
 from polyfid.cli.console import INTERRUPTED, complain, exit_codes
 from polyfid.cli.convert import check, convert
 from polyfid.cli.models import fit, inspect, predict
@@ -38,6 +40,10 @@ class _WithoutTypesOfFlags:
 
 class _Command(_WithoutTypesOfFlags, TyperCommand):
     """One verb."""
+
+
+class _Group(_WithoutTypesOfFlags, TyperGroup):
+    """Verbs on one subject."""
 
 
 class _Verbs(_WithoutTypesOfFlags, TyperGroup):
@@ -134,6 +140,19 @@ def _as_command(verb: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-_VERBS = (demo, check, fit, predict, score, evaluate, report, inspect, annotators, convert)
+_VERBS = (
+    *(demo, check, fit, predict, score, evaluate, report, suggest),
+    *(inspect, annotators, convert),
+)
 for _verb in _VERBS:
     app.command(cls=_Command)(_as_command(_verb))
+
+_study = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
+app.add_typer(
+    _study,
+    name="study",
+    cls=_Group,
+    help="Buy labels batch after batch: init, ask, tell, status.",
+)
+for _step in (study.init, study.ask, study.tell, study.status):
+    _study.command(cls=_Command)(_as_command(_step))

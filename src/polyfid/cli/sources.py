@@ -211,9 +211,15 @@ def rows_of(file: str) -> Any:
 def load_table_model(path: str) -> TableModel:
     """The model of tables in a file."""
     from polyfid.model_files import load
+    from polyfid.suggest import Study
     from polyfid.tables import TableModel
 
     model = load(path)
+    if isinstance(model, Study):
+        raise ValueError(
+            f"{path} holds a study, which the verbs of polyfid study take; polyfid study status "
+            "--labelled writes its labels as a table that polyfid fit reads"
+        )
     if not isinstance(model, TableModel):
         raise ValueError(
             f"{path} holds a classifier that was saved from Python and has no columns of tables; "

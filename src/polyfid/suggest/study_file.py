@@ -54,6 +54,12 @@ class StudyFile:
         """Suggestions that wait for an answer."""
         return len(self._ledger.pending)
 
+    @property
+    def text_columns(self) -> list[str]:
+        """Features that are text, whatever they look like."""
+        kinds = getattr(self._rows.encoder, "kinds_", {})
+        return [name for name, kind in kinds.items() if kind != "number"]
+
     def _prepare(self) -> None:
         """Set what is not stored."""
         raise NotImplementedError
