@@ -133,3 +133,25 @@ def test_what_a_study_refuses(polyfid, pool):
     said = polyfid.refusal("study tell s.polyfid names.csv --level crowd", code=1)
     assert "columns suggestion or row, or all features" in said
     assert "study" in polyfid("study --help").stdout
+
+
+def test_reports_say_what_to_label_next(polyfid, pool, not_drawn):
+    polyfid(f"report model.polyfid --folds 0 --pool pool.csv {COSTS} --budget 12")
+    polyfid(f"study init s.polyfid --pool pool.csv {COSTS} --kernel rbf -q")
+    pool.assign(level="expert", kind="07").to_csv("all.csv", index=False)
+    polyfid("study ask s.polyfid --budget 30 -o next.csv -q")
+    fill_in("next.csv", pool)
+    polyfid("study tell s.polyfid next.csv -q")
+    polyfid("report --study s.polyfid --kernel rbf --folds 0")
+    of_pool, of_study = not_drawn
+    assert of_pool["batch"]["total"].iloc[-1] <= 12
+    assert {"id", "heat"} < {*of_pool["batch"].columns}
+    assert of_pool["history"] == []
+    assert len(of_study["batch"]) == 20
+    assert [h["batch"] for h in of_study["history"]] == [0, None]
+    assert of_study["table"].audit is not None
+    assert len(of_study["table"]) == sum(of_study["history"][-1]["labels"].values())
+    assert "go together" in polyfid.refusal("report model.polyfid --pool pool.csv")
+    assert "a study has a pool" in polyfid.refusal(
+        f"report --study s.polyfid --pool pool.csv {COSTS}"
+    )

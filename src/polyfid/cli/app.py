@@ -17,7 +17,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from polyfid import __version__
-from polyfid.cli import study
+from polyfid.cli import studies
 from polyfid.cli.annotators import annotators
 from polyfid.cli.buying import suggest
 from polyfid.cli.console import INTERRUPTED, complain, exit_codes
@@ -154,5 +154,5 @@ app.add_typer(
     cls=_Group,
     help="Buy labels batch after batch: init, ask, tell, status.",
 )
-for _step in (study.init, study.ask, study.tell, study.status):
+for _step in (studies.init, studies.ask, studies.tell, studies.status):
     _study.command(cls=_Command)(_as_command(_step))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -15,6 +16,8 @@ from polyfid.text import aligned
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from polyfid.tables import TableModel
 
 Strategy = Annotated[
     Literal["epig", "brier", "error", "boundary", "margin", "bald", "random"],
@@ -83,15 +86,16 @@ def suggest(
     check_limits(budget, n)
     prices = read_prices(costs)
     loaded = load_table_model(model)
-    texts = loaded.text_columns()
     with console.warnings() as notes:
-        frame = read_table(rows_of(pool), text=texts, **text.csv)
         wanted = None
         if targets is not None:
+            texts = loaded.text_columns()
             wanted = loaded.to_numbers(read_table(rows_of(targets), text=texts, **text.csv))
-        batch = loaded.classifier.suggest(
-            loaded.to_numbers(frame),
+        batch = suggest_of_table(
+            loaded,
+            pool,
             prices,
+            text.csv,
             budget=budget,
             n=n,
             targets=wanted,
@@ -100,21 +104,25 @@ def suggest(
             repeat=repeat,
             random_state=seed,
         )
-        made = to_fill_in(batch, frame)
-        write_table([made], out)
+        write_table([batch], out)
     say_batch(batch, console, err=out == "-")
     if out != "-":
         console.written(context, out, **about_batch(batch), out=out, warnings=notes)
 
 
-def to_fill_in(batch: pd.DataFrame, pool: pd.DataFrame) -> pd.DataFrame:
+def suggest_of_table(
+    model: TableModel, pool: str, prices: Mapping[str, float], csv: Mapping[str, Any], **how: Any
+) -> pd.DataFrame:
     """Suggestions with the columns of their rows, and an empty column of labels."""
-    made = batch.copy()
-    rows = pool.iloc[batch["row"].to_numpy()]
-    for name in pool.columns:
-        made[f"{name}_given" if name in {*batch.columns, "label"} else name] = rows[name].to_numpy()
-    made["label"] = None
-    return made
+    from polyfid.tables import read_table
+
+    frame = read_table(rows_of(pool), text=model.text_columns(), **csv)
+    batch: pd.DataFrame = model.classifier.suggest(model.to_numbers(frame), prices, **how)
+    rows, taken = frame.iloc[batch["row"].to_numpy()], {*batch.columns, "label"}
+    for name in frame.columns:
+        batch[f"{name}_given" if name in taken else name] = rows[name].to_numpy()
+    batch["label"] = None
+    return batch
 
 
 def read_prices(costs: str) -> dict[str, float]:

@@ -10,16 +10,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from polyfid.cli.buying import read_prices, suggest_of_table
 from polyfid.cli.config import write_config
 from polyfid.cli.console import Console
 from polyfid.cli.models import fit_table, make_classifier, n_jobs
 from polyfid.cli.options import Fitting, Sources, out_option
-from polyfid.cli.sources import check_out, inputs_of, load_table_model, read_sources
+from polyfid.cli.sources import (
+    check_out,
+    inputs_of,
+    load_study,
+    load_table_model,
+    read_sources,
+)
 from polyfid.text import by_trust
+
+#: Labels that a report proposes where no budget is given.
+N_NEXT = 20
 
 if TYPE_CHECKING:
     from polyfid.estimator.classifier import MultiFidelityClassifier
     from polyfid.evaluation import Evaluation
+    from polyfid.suggest import Study
     from polyfid.tables import LabelledTable, TableEncoder, TableModel
 
 
@@ -85,20 +96,58 @@ def report(
         int, typer.Option(min=0, help="Number of folds of the evaluation; 0 leaves it out.")
     ] = 5,
     title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
+    pool: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Rows that may be labelled: adds what to label next."),
+    ] = None,
+    study: Annotated[
+        str | None,
+        typer.Option(
+            metavar="STUDY",
+            help="A study: adds its progress and what to label next. Without FILES, the report is "
+            "on its labels.",
+        ),
+    ] = None,
+    costs: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LEVEL=COST,…",
+            help="With --pool, what a label of each level costs: crowd=1,expert=8.",
+        ),
+    ] = None,
+    budget: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0,
+            metavar="MONEY",
+            help="With --pool or --study, the money for the next labels.",
+            show_default="20 labels",
+        ),
+    ] = None,
 ) -> None:
     """Write a self-contained HTML report on labelled tables, or on a fitted model.
 
-    FILES can be one model file: the report then has the rows and settings of the model.
+    FILES can be one model file: the report then has the rows and settings of the model. With a pool
+    or a study, it also says what to label next.
     """
     from polyfid.report import annotators_of, write_report
 
     if folds == 1:
         raise typer.BadParameter("must be 0, or 2 or more", param_hint="--folds")
-    check_out(out, inputs_of(sources))
+    if pool is not None and study is not None:
+        raise typer.BadParameter("give --pool or --study; a study has a pool")
+    if (pool is None) != (costs is None):
+        raise typer.BadParameter("--pool and --costs go together; a study knows its costs")
+    opened = None if study is None else load_study(study)
+    alone = study is not None and not (sources.files or sources.level or sources.answers)
+    check_out(out, [*([] if alone else inputs_of(sources)), *filter(None, [pool, study])])
     reason = "no evaluation was asked for (--folds 0)"
     evaluation = None
     with console.warnings() as notes:
-        model, table = _model_and_table(context, sources, fitting, console)
+        if alone and opened is not None:
+            model, table = _of_study(opened, fitting, console)
+        else:
+            model, table = _model_and_table(context, sources, fitting, console)
         if folds:
             try:
                 evaluation = evaluate_table(
@@ -107,14 +156,38 @@ def report(
             except ValueError as error:  # one level, or too few rows: the rest is still of use
                 reason = f"there is no evaluation: {error}"
         people = annotators_of(table)
+        limits: dict[str, Any] = {"budget": budget, "n": N_NEXT if budget is None else None}
+        batch, history = None, []
+        if opened is not None:
+            batch, history = opened.preview(**limits), opened.history_
+        if pool is not None and costs is not None:
+            how = {**limits, "random_state": fitting.seed}
+            batch = suggest_of_table(model, pool, read_prices(costs), sources.csv, **how)
     notes = notes if evaluation else [*notes, reason]
     page = {"title": title, "warnings": notes, "annotators": people, **_origin(fitting)}
+    page |= {"batch": batch, "history": history}
     write_report(out, model=model, table=table, evaluation=evaluation, **page)
     console.wrap(str(evaluation.judgement) if evaluation else f"Note: {reason}")
     console.wrap(f"Levels: {by_trust(table.levels)}.")
     outcome = evaluation.to_dict() if evaluation else None
     result = {"trusted_level": table.levels[-1], "evaluation": outcome, "warnings": notes}
     console.written(context, out, report=out, **result)
+
+
+def _of_study(study: Study, fitting: Fitting, console: Console) -> tuple[TableModel, LabelledTable]:
+    """A model of the labels that a study was told, and those labels as a table."""
+    from polyfid.tables import Roles, read_labelled
+
+    kinds = study.kinds
+    roles = Roles(
+        levels=tuple(map(str, study.levels)),
+        features=tuple(study.features),
+        categorical=tuple(name for name, kind in kinds.items() if kind == "category"),
+        text=tuple(name for name, kind in kinds.items() if kind == "text"),
+        audit="audit",
+    )
+    table = read_labelled([study.labelled()], roles)
+    return fit_table(table, make_classifier(fitting), fitting, study.missing, console), table
 
 
 def _origin(fitting: Fitting) -> dict[str, Any]:

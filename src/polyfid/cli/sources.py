@@ -21,6 +21,7 @@ from polyfid.text import first_few
 if TYPE_CHECKING:
     import pandas as pd
 
+    from polyfid.suggest import Study
     from polyfid.tables import Embeddings, LabelledTable, Roles, TableModel
 
 #: Endings of the tables that can be written.
@@ -226,6 +227,13 @@ def load_table_model(path: str) -> TableModel:
             "use polyfid.load in Python, or fit with polyfid fit"
         )
     return model
+
+
+def load_study(path: str) -> Study:
+    """The study in a file, which it then keeps up to date."""
+    from polyfid.suggest import Study
+
+    return Study.load(path)
 
 
 @contextmanager

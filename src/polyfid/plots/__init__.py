@@ -8,6 +8,7 @@ again, and what was computed are attributes, like ``figure_``, ``axes_`` and the
 ...     ComparisonDisplay,
 ...     DiscrepancyDisplay,
 ...     FeasibilityDisplay,
+...     StudyDisplay,
 ...     TrustDisplay,
 ... )
 """
@@ -15,6 +16,13 @@ again, and what was computed are attributes, like ``figure_``, ``axes_`` and the
 from polyfid.plots.comparison import ComparisonDisplay
 from polyfid.plots.discrepancy import DiscrepancyDisplay
 from polyfid.plots.feasibility import FeasibilityDisplay
+from polyfid.plots.study_display import StudyDisplay
 from polyfid.plots.trust import TrustDisplay
 
-__all__ = ["ComparisonDisplay", "DiscrepancyDisplay", "FeasibilityDisplay", "TrustDisplay"]
+__all__ = [
+    "ComparisonDisplay",
+    "DiscrepancyDisplay",
+    "FeasibilityDisplay",
+    "StudyDisplay",
+    "TrustDisplay",
+]

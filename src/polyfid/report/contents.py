@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from polyfid.evaluation import Evaluation
 from polyfid.report import maps, sections
 from polyfid.report.charts import bars_chart, page_style
 from polyfid.report.fitted_table import FittedTable
+from polyfid.report.next_labels import next_labels
 from polyfid.report.page import clean, shorten_all, to_html
 from polyfid.report.rows_to_check import surprising_rows, uncertain_rows, wrong_labels
 from polyfid.tables import LabelledTable, TableModel
@@ -46,6 +47,8 @@ def render(
     title: str | None = None,
     warnings: Sequence[str] = (),
     annotators: pd.DataFrame | None = None,
+    batch: pd.DataFrame | None = None,
+    history: Sequence[Mapping[str, Any]] = (),
 ) -> str:
     """The report of a fitted model as one self-contained HTML page.
 
@@ -68,6 +71,10 @@ def render(
     annotators : DataFrame, optional
         About the people who gave the labels, one row each; the first column names them. Columns
         ``x_low`` and ``x_high`` are shown as the interval of column ``x``.
+    batch : DataFrame, optional
+        Labels to buy next, as of `polyfid.suggest` or `Study.ask`.
+    history : sequence of dict
+        ``history_`` of a study, of which the page then shows the progress.
 
     Examples
     --------
@@ -102,6 +109,7 @@ def render(
         "model_sentences": _in_short(fitted),
         "warnings": list(dict.fromkeys((*map(clean, warnings), *report.problems))),
         "comparison": None,
+        "next": None,
         "trust": None,
         "calibration": None,
         "model_lines": [(clean(h), clean(text)) for h, text in report.lines if h != "warning"],
@@ -120,6 +128,8 @@ def render(
             "omitted": max(len(names) - MOST_BARS, 0),
         }
         contents["features"]["maps"], contents["features"]["sentences"] = maps.feasibility(fitted)
+        if batch is not None or history:
+            contents["next"] = next_labels(batch, history)
         contents["rows"] = {"wrong": None, "surprising": None, **uncertain_rows(fitted)}
         if len(table.levels) > 1:
             contents["trust"] = maps.trust(fitted)

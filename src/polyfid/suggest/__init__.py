@@ -8,10 +8,11 @@ from types import ModuleType
 from typing import Any
 
 from polyfid.suggest.ledger import Told
+from polyfid.suggest.query import QueryStrategy
 from polyfid.suggest.study import Study
 from polyfid.suggest.suggestion import rank, suggest
 
-__all__ = ["Study", "Told", "rank", "suggest"]
+__all__ = ["QueryStrategy", "Study", "Told", "rank", "suggest"]
 
 
 class _CallableModule(ModuleType):

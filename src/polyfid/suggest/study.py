@@ -22,7 +22,7 @@ from polyfid.suggest.named_rows import NamedRows
 from polyfid.suggest.next_batch import NextBatch, Offer
 from polyfid.suggest.study_file import SETTINGS, StudyFile, read_levels
 from polyfid.suggest.study_rows import StudyRows
-from polyfid.suggest.told_rows import AnswerReader
+from polyfid.suggest.told_rows import OWN, AnswerReader
 
 
 @dataclass(frozen=True)
@@ -178,6 +178,7 @@ class Study(StudyFile):
         """
         chosen = self._next(budget, n, repeat)
         batch, first = self._ledger.n_batches, len(self._ledger.suggestions)
+        table = self._frame(chosen, first)
         if chosen.points is not None:
             self._rows.append(chosen.points)
         record = self._record_now(batch, len(chosen), float(chosen.cost.sum()))
@@ -188,7 +189,14 @@ class Study(StudyFile):
         ]
         self._records.append(record)
         self._write()
-        return self._frame(chosen, first)
+        return table
+
+    def preview(
+        self, budget: float | None = None, *, n: int | None = None, repeat: bool = False
+    ) -> Any:
+        """What `ask` would ask now; the study does not remember it, and nothing is to be told."""
+        chosen = self._next(budget, n, repeat)
+        return self._rows.to_frame({**chosen.columns(), **self._own_columns(chosen)})
 
     def tell(self, rows: Any, labels: Any = None, level: Any = None, audit: Any = None) -> Told:
         """Take answers: late ones, repeated ones, and some that nobody asked for.
@@ -258,13 +266,19 @@ class Study(StudyFile):
 
     def _frame(self, chosen: NextBatch, first: int) -> Any:
         """A batch as a table to fill in."""
-        rows = self._rows.named.take(chosen.row)
-        columns = {"suggestion": list(range(first, first + len(chosen))), **chosen.columns()}
-        taken = {*columns, "label"}
-        for name, values in rows.columns.items():
-            columns[f"{name}_given" if name in taken else name] = values.tolist()
-        columns["label"] = [None] * len(chosen)
+        numbers = list(range(first, first + len(chosen)))
+        own = self._own_columns(chosen)
+        columns = {"suggestion": numbers, **chosen.columns(), **own, "label": [None] * len(chosen)}
         return self._rows.to_frame(columns)
+
+    def _own_columns(self, chosen: NextBatch) -> dict[str, list[Any]]:
+        """The columns of the rows of a batch; names that a batch has itself get an end."""
+        there = self._rows.named
+        rows = there if chosen.points is None else there.below(chosen.points)
+        return {
+            f"{name}_given" if name in OWN else name: values[chosen.row].tolist()
+            for name, values in rows.columns.items()
+        }
 
     # ------------------------------------------------------------- what is learnt
 
@@ -389,7 +403,7 @@ class Study(StudyFile):
 
     def plot(self, ax: Any = None) -> Any:
         """Losses and gains over the money spent; see `polyfid.plots.StudyDisplay`."""
-        return import_module("polyfid.plots.study").StudyDisplay.from_study(self, ax=ax)
+        return import_module("polyfid.plots.study_display").StudyDisplay.from_study(self, ax=ax)
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{n} of {name}" for name, n in self.counts.items())

@@ -55,10 +55,19 @@ class StudyFile:
         return len(self._ledger.pending)
 
     @property
-    def text_columns(self) -> list[str]:
-        """Features that are text, whatever they look like."""
-        kinds = getattr(self._rows.encoder, "kinds_", {})
-        return [name for name, kind in kinds.items() if kind != "number"]
+    def features(self) -> list[str]:
+        """Columns of the rows that are learnt from."""
+        return list(self._rows.features)
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """Whether a feature of a frame is a "number", a "category" or a "text"."""
+        return dict(getattr(self._rows.encoder, "kinds_", {}))
+
+    @property
+    def missing(self) -> str:
+        """What missing values become; see `polyfid.tables.TableEncoder`."""
+        return str(getattr(self._rows.encoder, "missing", "error"))
 
     def _prepare(self) -> None:
         """Set what is not stored."""

@@ -23,7 +23,7 @@ from polyfid.cli.config import split
 from polyfid.cli.console import Console
 from polyfid.cli.models import make_classifier
 from polyfid.cli.options import Fitting, TextFormat, out_option
-from polyfid.cli.sources import ENDINGS, check_out, rows_of
+from polyfid.cli.sources import ENDINGS, check_out, load_study, rows_of
 from polyfid.text import aligned
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def ask(
     check_out(out, [study], ENDINGS, console)
     check_limits(budget, n)
     with console.warnings() as notes:
-        opened = _load(study)
+        opened = load_study(study)
         withdrawn = opened.forget() if forget else 0
         batch = opened.ask(budget, n=n, repeat=repeat)
         write_table([batch], out)
@@ -179,9 +179,15 @@ def tell(
     from polyfid.tables.column import cell_texts
     from polyfid.tables.places import file_of, no_column
 
-    opened = _load(study)
+    opened = load_study(study)
     results = {}
-    texts = {label, "level", "fidelity", "id", *opened.text_columns}
+    texts = {
+        label,
+        "level",
+        "fidelity",
+        "id",
+        *(name for name, kind in opened.kinds.items() if kind != "number"),
+    }
     for file in answers:
         frame = read_table(rows_of(file), text=texts, **text.csv)
         if label not in frame.columns:
@@ -228,7 +234,7 @@ def status(
     if value is not None:
         check_limits(budget, n)
     with console.warnings() as notes:
-        opened = _load(study)
+        opened = load_study(study)
         history = opened.history_
         stop = None
         if value is not None:
@@ -249,12 +255,6 @@ def status(
         console.say(f"Written: {labelled}")
     state = {"labels": opened.counts, "spent": opened.spent, "pending": opened.n_pending}
     console.result({**state, "history": history, "stop": stop, "warnings": notes})
-
-
-def _load(path: str) -> Study:
-    from polyfid.suggest import Study
-
-    return Study.load(path)
 
 
 def _state_in_words(study: Study) -> str:
