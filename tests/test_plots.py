@@ -18,13 +18,14 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from two_levels import fitted, two_levels
 
-from polyfid import MultiFidelityClassifier, TrustedOnly
+from polyfid import MultiFidelityClassifier, Study, TrustedOnly
 from polyfid.inspection import level_difference
 from polyfid.kernels import RBF
 from polyfid.plots import (
     ComparisonDisplay,
     DiscrepancyDisplay,
     FeasibilityDisplay,
+    StudyDisplay,
     TrustDisplay,
 )
 from polyfid.plots.slices import MOST_POINTS
@@ -427,3 +428,27 @@ def test_models_that_are_not_fitted_or_have_one_level(display):
     if display is not feasibility:
         with pytest.raises(ValueError, match="one level only"):
             display(model, X)
+
+
+def test_progress_of_a_study():
+    pool = np.random.RandomState(0).uniform(-2, 2, (80, 1))
+    model = MultiFidelityClassifier(9.0 * RBF(1.0), optimizer=None)
+    study = Study(pool, costs={"expert": 2}, model=model, audit=1.0, random_state=0)
+    for _ in range(3):
+        batch = study.ask(n=9)
+        study.tell(batch.assign(label=batch["x0"] > 0))
+    history = study.history_
+    display = study.plot()
+    assert isinstance(display, StudyDisplay)
+    np.testing.assert_array_equal(display.spent, [0, 18, 36, 54])
+    assert display.audited.tolist() == [False, True, True, True]
+    np.testing.assert_allclose(display.held_out[1:], [h["held_out"] for h in history[1:]])
+    above, below = display.axes_
+    drawn = [line.get_ydata().tolist() for line in above.lines]
+    assert display.held_out[1:].tolist() in drawn
+    assert np.isnan(display.promised[[0, 3]]).all()
+    heights = [bar.get_height() for bar in below.patches]
+    np.testing.assert_allclose(heights, [*display.promised, *display.delivered])
+    names = [text.get_text() for text in below.get_legend().get_texts()]
+    assert names == ["promised", "delivered"]
+    StudyDisplay.of_history(history[:1]).plot()  # nothing to draw does no harm

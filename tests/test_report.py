@@ -582,3 +582,30 @@ def test_links_to_sections_stay_in_the_frame_of_a_notebook(page, browse):
     browser.run(f"{frame}.contentDocument.querySelector('nav a[href=\"#rows\"]').click()")
     assert browser.run(f"{frame}.contentWindow.scrollY") > 500
     assert browser.run(f"{frame}.contentDocument.querySelectorAll('h1').length") == 1
+
+
+def test_what_to_label_next_and_how_a_study_goes(parts, without_maps):
+    from polyfid import Study
+
+    rng = np.random.RandomState(0)
+    pool = pd.DataFrame({"id": [f"<{i}>" for i in range(60)], "x": rng.uniform(-1, 1, 60)})
+    model = MultiFidelityClassifier(9.0 * RBF(1.0), optimizer=None)
+    study = Study(pool, costs={"<crowd>": 1, "gold": 4}, model=model, random_state=0)
+    for _ in range(2):
+        batch = study.ask(budget=60)
+        study.tell(batch.assign(label=batch["x"] > 0))
+    batch, history = study.preview(n=30), study.history_
+    page = render(**parts | {"evaluation": None, "batch": batch, "history": history})
+    assert len(page.split('<section id="next">')) == 2
+    section = page.split('<section id="next">')[1].split("</section>")[0]
+    text = " ".join(re.sub("<[^>]*>", " ", section).split())
+    assert "What to label next" in text
+    assert "The next 30 labels to buy (" in text
+    assert "The first 20 are shown." in text
+    tables = [body.count("<tr>") for body in re.findall("<tbody>(.*?)</tbody>", section, re.DOTALL)]
+    assert tables == [20, 3]
+    assert "Labels of &lt;crowd&gt;" in section
+    assert "<crowd>" not in section
+    assert 'aria-label="Log-loss over the money spent' in section
+    assert 'download="next.csv"' in section
+    assert 'id="next"' not in render(**parts | {"evaluation": None})

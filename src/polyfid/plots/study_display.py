@@ -9,6 +9,7 @@ from typing import Any, Self
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
@@ -96,15 +97,14 @@ class StudyDisplay(style.Display):
             above.set_ylim(bottom=0.0)
             style.legend_above(above, lines)
             places = np.arange(1, len(self.spent) + 1)
-            bars = [
-                below.bar(places - 0.2, self.promised, 0.36, color=MUTED, label="promised"),
-                below.bar(places + 0.2, self.delivered, 0.36, color=blue, label="delivered"),
-            ]
+            for shift, gains, colour in ((-0.2, self.promised, MUTED), (0.2, self.delivered, blue)):
+                below.bar(places + shift, gains, 0.36, color=colour)
             below.axhline(0.0, color=GRID, lw=0.8)
             below.set(xlabel="batch", ylabel="fall of log-loss")
             below.set_xlim(0.4, max(len(self.spent) - 1, 1) + 0.6)
             below.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-            style.legend_above(below, [bar.patches[0] for bar in bars])
+            entries = [Patch(fc=MUTED, label="promised"), Patch(fc=blue, label="delivered")]
+            style.legend_above(below, entries)
             for one in (above, below):
                 one.grid(axis="y", color=GRID, lw=0.6)
                 style.small_text(one)

@@ -26,25 +26,38 @@ AUDITED, TRUSTED = "audit rows", "all trusted rows"
 class HeldOut:
     """Log-losses of trusted labels that were left out, by the places of their answers."""
 
-    by: str
     place: Indices
     loss: Array
+    audit: NDArray[np.bool_]
 
     @classmethod
     def nothing(cls) -> HeldOut:
-        """No losses, where there are too few labels."""
-        return cls("", np.empty(0, np.intp), np.empty(0))
+        """No losses, where there is no model."""
+        return cls(np.empty(0, np.intp), np.empty(0), np.empty(0, bool))
+
+    @property
+    def by(self) -> str | None:
+        """Which rows are scored; None where there are too few."""
+        if self.audit.sum() >= LEAST_HELD_OUT:
+            return AUDITED
+        return TRUSTED if len(self.loss) >= LEAST_HELD_OUT else None
+
+    @property
+    def scored(self) -> Array:
+        """The losses of the rows that are scored."""
+        if self.by is None:
+            return np.empty(0)
+        return self.loss[self.audit] if self.by == AUDITED else self.loss
 
     @property
     def mean(self) -> float:
-        return float(self.loss.mean()) if len(self.loss) else float("nan")
+        return float(self.scored.mean()) if self.by else float("nan")
 
     def fall_to(self, later: HeldOut) -> float:
         """How much smaller later losses of the same labels are; NaN where there are too few."""
-        same, here, there = np.intersect1d(self.place, later.place, return_indices=True)
-        if len(same) < LEAST_HELD_OUT:
-            return float("nan")
-        return float(np.mean(self.loss[here] - later.loss[there]))
+        _, here, there = np.intersect1d(self.place, later.place, return_indices=True)
+        same = HeldOut(self.place[here], self.loss[here] - later.loss[there], self.audit[here])
+        return same.mean
 
 
 def held_out_losses(
@@ -54,16 +67,13 @@ def held_out_losses(
     level: Indices,
     audit: NDArray[np.bool_],
 ) -> HeldOut:
-    """Losses of audit labels, or where there are few of all trusted ones, each without itself.
+    """Losses of all trusted labels, each predicted without itself.
 
     What a label says goes out of the posterior; what it said of hyper-parameters stays. All labels
     of one row that say the same go out together.
     """
-    top = level == len(model.levels_) - 1
-    by, place = AUDITED, np.flatnonzero(top & audit)
-    if len(place) < LEAST_HELD_OUT:
-        by, place = TRUSTED, np.flatnonzero(top)
-    if len(place) < LEAST_HELD_OUT:
+    place = np.flatnonzero(level == len(model.levels_) - 1)
+    if not len(place):
         return HeldOut.nothing()
     code = np.searchsorted(model.classes_, label)
     same = hash_pairs(x, level * len(model.classes_) + code)
@@ -71,7 +81,8 @@ def held_out_losses(
     rows = Rows.of(x[place], level[place], code[place], counts[group][place])
     proba = without_own_labels(model, rows, np.zeros(len(place), dtype=bool))
     own = proba[np.arange(len(place)), code[place]]
-    return HeldOut(by, place, -np.log(np.maximum(own, np.finfo(float).tiny)))
+    loss = -np.log(np.maximum(own, np.finfo(float).tiny))
+    return HeldOut(place, loss, audit[place])
 
 
 def expected_loss(proba: Array) -> float:
@@ -120,9 +131,9 @@ class Record:
     def restored(cls, state: Mapping[str, Any]) -> Self:
         """The record of what a file holds."""
         held_out = HeldOut(
-            str(state["held_out"]["by"]),
             np.asarray(state["held_out"]["place"], dtype=np.intp),
             np.asarray(state["held_out"]["loss"], dtype=float),
+            np.asarray(state["held_out"]["audit"], dtype=bool),
         )
         return cls(**{**state, "held_out": held_out})
 
@@ -146,8 +157,8 @@ def as_history(records: Sequence[Record], ledger: Ledger) -> list[dict[str, Any]
                 "labels": record.labels,
                 "expected": _or_none(record.expected),
                 "held_out": _or_none(record.held_out.mean),
-                "n_held_out": len(record.held_out.loss),
-                "held_out_by": record.held_out.by or None,
+                "n_held_out": len(record.held_out.scored),
+                "held_out_by": record.held_out.by,
                 "promised": float(np.sum(gains)) if known else None,
                 "delivered": None
                 if later is None

@@ -125,7 +125,8 @@ class QueryStrategy(BaseEstimator):
         told = labels.reshape(len(x), n_levels)[sample, level]
         told = np.array(told.tolist())
         if len(np.unique(told)) < 2:
-            worth = _spread(x, there.reshape(len(x), n_levels).any(axis=1), rows, allowed, rng)
+            known = np.asarray(there.reshape(len(x), n_levels).any(axis=1))
+            worth = _spread(x, known, rows, allowed, rng)
             chosen, utilities = _picked(worth, allowed, batch_size)
         else:
             model = MultiFidelityClassifier(random_state=0) if self.model is None else self.model
