@@ -20,6 +20,7 @@ from polyfid import __version__
 from polyfid.cli.annotators import annotators
 from polyfid.cli.console import INTERRUPTED, complain, exit_codes
 from polyfid.cli.convert import check, convert
+from polyfid.cli.labelstudio import connect, serve
 from polyfid.cli.models import fit, inspect, predict
 from polyfid.cli.report import demo, evaluate, report
 from polyfid.cli.score import score
@@ -38,6 +39,10 @@ class _WithoutTypesOfFlags:
 
 class _Command(_WithoutTypesOfFlags, TyperCommand):
     """One verb."""
+
+
+class _Group(_WithoutTypesOfFlags, TyperGroup):
+    """Verbs that belong together."""
 
 
 class _Verbs(_WithoutTypesOfFlags, TyperGroup):
@@ -137,3 +142,13 @@ def _as_command(verb: Callable[..., Any]) -> Callable[..., Any]:
 _VERBS = (demo, check, fit, predict, score, evaluate, report, inspect, annotators, convert)
 for _verb in _VERBS:
     app.command(cls=_Command)(_as_command(_verb))
+
+#: Verbs that belong together: ``polyfid labelstudio connect``.
+_GROUPS: dict[str, tuple[str, tuple[Callable[..., Any], ...]]] = {
+    "labelstudio": ("Work with a running Label Studio.", (connect, serve)),
+}
+for _name, (_help, _verbs) in _GROUPS.items():
+    _group = typer.Typer(cls=_Group, no_args_is_help=True, rich_markup_mode="rich")
+    for _verb in _verbs:
+        _group.command(cls=_Command)(_as_command(_verb))
+    app.add_typer(_group, name=_name, help=_help)
