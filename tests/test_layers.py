@@ -21,6 +21,7 @@ LAYERS = [
     ["learning"],
     ["estimator"],
     ["datasets", "distributed", "evaluation", "inspection"],
+    ["suggest"],
     ["tables"],
     ["crowd"],
     ["labelstudio"],

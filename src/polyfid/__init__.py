@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from polyfid._version import __version__
 
 if TYPE_CHECKING:
+    from polyfid import suggest as suggest
     from polyfid.estimator.baselines import Pooled, Stacked, TrustedOnly
     from polyfid.estimator.blocks import ArrayBlocks
     from polyfid.estimator.classifier import MultiFidelityClassifier
@@ -29,6 +30,7 @@ __all__ = [
     "evaluate",
     "load",
     "stack_levels",
+    "suggest",
 ]
 
 # Imported when they are asked for: `polyfid --help` need not wait for scikit-learn.
@@ -43,13 +45,17 @@ _HOMES = {
     "evaluate": "evaluation",
     "load": "model_files",
     "stack_levels": "estimator.levels",
+    "suggest": "",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    home = _HOMES[name]
+    # A package of that name has the function of that name too, and can be called like it.
+    at = import_module(f"{__name__}.{home or name}")
+    value = getattr(at, name) if home else at
     globals()[name] = value
     return value
 

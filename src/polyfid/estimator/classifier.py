@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -307,6 +308,33 @@ class MultiFidelityClassifier(LatentClassifier):
         with random_numbers(self.random_state) as rng:
             run = self._run(info, rng, callback)
             return self._take_over(run, run.fit, rows)
+
+    def suggest(self, pool: Any, costs: Mapping[Any, float], **options: Any) -> Any:
+        """The labels to buy next: rows of a pool, each at a level, in order of their worth.
+
+        Parameters
+        ----------
+        pool : array or data frame of shape (n_rows, n_features)
+            Rows that may be labelled.
+        costs : dict
+            What a label of each level costs; levels that are not named are not offered.
+        **options
+            ``budget``, ``n``, ``targets``, ``strategy``, ``audit`` and others of `polyfid.suggest`,
+            which also says what comes back.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyfid import MultiFidelityClassifier
+        >>> from polyfid.kernels import RBF
+        >>> X = np.linspace(-2, 2, 20)[:, None]
+        >>> model = MultiFidelityClassifier(1.0 * RBF(), levels=["expert"]).fit(X, X[:, 0] > 0)
+        >>> batch = model.suggest([[-1.9], [0.0], [1.8]], {"expert": 5}, n=1, audit=0)
+        >>> batch["row"].tolist(), batch["level"].tolist()
+        ([1], ['expert'])
+        """
+        # By name, since suggestions are made from fitted models: estimators do without them.
+        return import_module("polyfid.suggest.suggestion").suggest(self, pool, costs, **options)
 
     def fit_blocks(
         self,

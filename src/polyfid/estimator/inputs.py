@@ -15,7 +15,7 @@ from sklearn.utils import _safe_indexing, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, validate_data
 
-from polyfid.arrays import Array
+from polyfid.arrays import Array, Indices, hash_rows
 from polyfid.estimator.levels import (
     as_column,
     declared_order,
@@ -39,7 +39,7 @@ class FitInfo:
 
     Names of classes, levels and annotators are in the order of their numbers; ``counts``
     (n_levels, n_classes) are rows; ``plan`` says exact or sparse, and why; ``notes`` tell what is
-    unusual.
+    unusual. ``labelled`` are hashes of rows and their levels, None where rows came in blocks.
     """
 
     classes: NDArray[Any]
@@ -51,6 +51,7 @@ class FitInfo:
     column: FidelityColumn | None = None
     plan: str = ""
     notes: tuple[str, ...] = ()
+    labelled: NDArray[np.uint64] | None = None
 
     @classmethod
     def of(
@@ -117,10 +118,16 @@ def read_rows(
     counts = np.zeros((len(block.levels), len(classes)), dtype=np.intp)
     np.add.at(counts, (level, code), 1)
     info = FitInfo.of(columns, classes, block.levels, counts, annotators, column)
+    info = replace(info, labelled=np.unique(hash_pairs(block.x[there], level)))
     unknown = unknown_trust(fidelity, len(block.x), block.levels)
     if unknown is not None:
         info = replace(info, notes=(unknown, *info.notes))
     return Rows.of(block.x[there], level, code, weight[there], group[there]), info
+
+
+def hash_pairs(x: Array, level: Indices) -> NDArray[np.uint64]:
+    """A number per pair of a row and its level (n,), the same for equal pairs."""
+    return hash_rows(np.column_stack([x, level]))
 
 
 def read_block(

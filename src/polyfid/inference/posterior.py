@@ -45,6 +45,22 @@ def prior_pair(prior: Prior, x: Array, lower: int, upper: int) -> tuple[list[Arr
     return own, np.asarray((A[lower] * A[upper]) @ variances)
 
 
+@dataclass(frozen=True)
+class JointMoments:
+    """The covariance of points, of which columns are computed when they are asked for."""
+
+    prior: Prior
+    points: Points
+    coordinates: Array
+    explained: Array
+
+    def column(self, i: int) -> Array:
+        """Covariance of all points with one of them, (n,)."""
+        one = self.points.take(slice(i, i + 1))
+        prior = self.prior.cross_covariance(self.points, one)[:, 0]
+        return np.asarray(prior - self.explained @ self.coordinates[i])
+
+
 #: Some of the new points: rows, K and alpha with mean K alpha, and by how much labels reduce the
 #: variance: a function of K, which it may overwrite, and of the most that it can be.
 _Batch = tuple[slice, Array, Array, Callable[[Array, float], Array]]
@@ -92,6 +108,26 @@ class LatentPosterior(ABC):
     @abstractmethod
     def _explained(self, h: Array) -> Array:
         """The product h M, (m, r)."""
+
+    @abstractmethod
+    def _projections(self, others: Points) -> Callable[[int], Array]:
+        """Of each level a G such that labels reduce the covariance with other points by K G."""
+
+    def moments_with(self, new: Points, others: Points) -> tuple[Array, Array, Array]:
+        """Mean (m,), variance (m,) and covariance (m, k) with other points; memory O(m k)."""
+        mean, variance = np.empty(len(new)), self.prior.diagonal(new)
+        covariance = self.prior.cross_covariance(new, others)
+        projection = self._projections(others)
+        for rows, K, alpha, shrinkage in self._batches(new):
+            np.matmul(K, alpha, out=mean[rows])
+            covariance[rows] -= K @ projection(int(new.level[rows.start]))
+            variance[rows] -= shrinkage(K, np.inf)
+        return mean, np.maximum(variance, 0.0, out=variance), covariance
+
+    def joint(self, points: Points) -> JointMoments:
+        """Moments of points, any columns of whose covariance are wanted later."""
+        h = self._coordinates(points)
+        return JointMoments(self.prior, points, h, self._explained(h))
 
     def mean_and_covariance(self, new: Points) -> tuple[Array, Array]:
         """Posterior mean (m,) and joint covariance (m, m) at the points."""
@@ -164,6 +200,11 @@ class Posterior(LatentPosterior):
     def _explained(self, h: Array) -> Array:
         return np.asarray(h * self.factor.signs)
 
+    def _projections(self, others: Points) -> Callable[[int], Array]:
+        k = self.prior.cross_covariance(others, self.points).T * self.root[:, None]
+        G = self.factor.solve(k) * self.root[:, None]
+        return lambda level: G
+
     def variance_from(self, level: int, new: Points, likelihood: Likelihood) -> Array:
         """Posterior variance if only rows from a level upwards had labels; their sites stay."""
         chosen = (self.points.level >= level) & (self.sites.w > 0.0)
@@ -233,6 +274,19 @@ class SparsePosterior(LatentPosterior):
 
     def _explained(self, h: Array) -> Array:
         return h - h @ self.belief.covariance
+
+    def _projections(self, others: Points) -> Callable[[int], Array]:
+        explained = self._explained(self.basis.features(others)).T
+
+        def of_level(level: int) -> Array:
+            block = self.basis.levels[level]
+            G = explained[block.columns]
+            for s in block.processes:
+                own = block.slices[s]
+                G[own] = block.loading[s] * self.basis.whiteners[s] @ G[own]
+            return G
+
+        return of_level
 
     def moments_apart(self, new: Points) -> tuple[Array, Array, Array]:
         """Mean and variance of phi^T v, which labels act on, and the variance of the rest, (m,)."""

@@ -217,7 +217,7 @@ class Mixture:
         """Where the positive class is the more probable one."""
         if len(self.members) == 1:
             # Over one half exactly where the latent mean is positive: no variance is needed.
-            (points,) = self._points(x, level)
+            (points,) = self.placed(x, level)
             return np.asarray(self.best.fit.posterior.mean(points) > 0.0)
         prediction = self.predict(x, level)
         return np.asarray(prediction.up > prediction.down)
@@ -249,7 +249,7 @@ class Mixture:
         """Mean (n,) and joint covariance (n, n) of the mixture of latent posteriors."""
         each = [
             m.fit.posterior.mean_and_covariance(points)
-            for m, points in zip(self.members, self._points(x, level), strict=True)
+            for m, points in zip(self.members, self.placed(x, level), strict=True)
         ]
         if (spread := self.spread) is not None:
             each = [(spread.mean[level] * m, spread.covariance(m, c, level)) for m, c in each]
@@ -264,7 +264,7 @@ class Mixture:
         which = np.zeros(n_samples, dtype=int)
         if len(self.members) > 1:
             which = rng.choice(len(self.members), n_samples, p=self.weights / self.weights.sum())
-        samples, by_member = np.empty((len(x), n_samples)), self._points(x, level)
+        samples, by_member = np.empty((len(x), n_samples)), self.placed(x, level)
         for k in np.unique(which):
             points, columns = by_member[k], np.flatnonzero(which == k)
             posterior = self.members[k].fit.posterior
@@ -290,16 +290,16 @@ class Mixture:
         """Means and variances of the members at their hyper-parameters, (n_members, n) each."""
         each = [
             m.fit.posterior.mean_and_variance(points)
-            for m, points in zip(self.members, self._points(x, level), strict=True)
+            for m, points in zip(self.members, self.placed(x, level), strict=True)
         ]
         return np.stack([m for m, _ in each]), np.stack([v for _, v in each])
 
     def points(self, member: Member, x: Array) -> Array:
         """The points of new rows under a member."""
-        (points,) = replace(self, members=(member,))._points(x, np.zeros(len(x), dtype=np.intp))
+        (points,) = replace(self, members=(member,)).placed(x, np.zeros(len(x), dtype=np.intp))
         return points.x
 
-    def _points(self, x: Array, level: Indices) -> list[Points]:
+    def placed(self, x: Array, level: Indices) -> list[Points]:
         """The points of new rows under each member."""
         boosted = self.mean is not None and any(m.boosted for m in self.members)
         margins = self.mean(x) if boosted and self.mean is not None else np.empty((len(x), 0))

@@ -1,0 +1,208 @@
+"""What is believed of candidates and targets, jointly: averaged over structures, class by class."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.special import ndtr
+
+from polyfid.arrays import Array, Indices
+from polyfid.inference.posterior import JointMoments
+from polyfid.learning.mixture import Member, Mixture
+from polyfid.learning.spread import Spread
+from polyfid.model.likelihoods import NoisyLogit
+from polyfid.rows import Points
+from polyfid.suggest.scores import KAPPA, expected_slope, probability, sign_covariance
+
+
+@dataclass(frozen=True)
+class Channel:
+    """How labels of each level relate to the true ones, (n_levels,) each."""
+
+    sensitivity: Array
+    specificity: Array
+
+    @classmethod
+    def of(cls, member: Member, n_levels: int) -> Channel:
+        """Rates of new labels: those of the level, or the mean over the rows' annotators."""
+        likelihood, level = member.fit.likelihood, member.fit.posterior.points.level
+        rates = np.ones((2, n_levels))
+        if isinstance(likelihood, NoisyLogit):
+            own = likelihood.sensitivity, likelihood.specificity
+            for t in np.unique(level):
+                rates[:, t] = [np.mean(rate[likelihood.group[level == t]]) for rate in own]
+        return cls(*rates)
+
+    def observed(self, p: Array, level: Indices) -> Array:
+        """Probability of a positive label from that of a positive true one."""
+        s, c = self.sensitivity[level], self.specificity[level]
+        return np.asarray(s * p + (1.0 - c) * (1.0 - p))
+
+    def slope(self, level: Indices) -> Array:
+        """By how much the probability of the label follows that of the true one."""
+        return np.asarray(self.sensitivity[level] + self.specificity[level] - 1.0)
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Moments of candidates (n,), of targets (k,) and between them (n, k), of one structure."""
+
+    mean: Array
+    variance: Array
+    target_mean: Array
+    target_variance: Array
+    covariance: Array
+
+    @classmethod
+    def of(cls, member: Member, spread: Spread | None, new: Points, targets: Points) -> Moments:
+        """The moments at candidates; hyper-parameters add to them what the model says they do."""
+        posterior = member.fit.posterior
+        mean, variance, covariance = posterior.moments_with(new, targets)
+        own, own_variance = posterior.mean_and_variance(targets)
+        if spread is None:
+            return cls(mean, variance, own, own_variance, covariance)
+        inner, outer = _factors(spread, new, mean)
+        target_inner, target_outer = _factors(spread, targets, own)
+        covariance *= np.multiply.outer(inner, target_inner)
+        covariance += np.multiply.outer(outer, target_outer)
+        return cls(
+            *spread.moments(mean, variance, new.level),
+            *spread.moments(own, own_variance, targets.level),
+            covariance,
+        )
+
+
+def _factors(spread: Spread, points: Points, mean: Array) -> tuple[Array, Array]:
+    """What multiplies and what is added to covariances, for each point."""
+    return np.sqrt(spread.variance[points.level]), np.sqrt(spread.scale[points.level]) * mean
+
+
+@dataclass(frozen=True)
+class LabelTable:
+    """Labels of candidates and targets of one class against the rest, over structures.
+
+    ``p`` (n,) and ``q`` (k,) are probabilities of the class, ``c`` (n, k) covariances of labels.
+    """
+
+    p: Array
+    q: Array
+    c: Array
+
+
+class ClassBelief:
+    """Moments of candidates and targets under each structure, which picks make certain."""
+
+    def __init__(
+        self, mixture: Mixture, spread: Spread | None, new: Sequence[Points], at: Sequence[Points]
+    ) -> None:
+        self.mixture, self.spread, self.points = mixture, spread, new
+        self.level = new[0].level
+        self.weights = mixture.weights / mixture.weights.sum()
+        self.members = [
+            Moments.of(member, spread, own, targets)
+            for member, own, targets in zip(mixture.members, new, at, strict=True)
+        ]
+        n_levels = mixture.best.fit.prior.n_levels
+        self.channels = [Channel.of(member, n_levels) for member in mixture.members]
+        # Of each structure, what earlier picks took from columns of its covariance.
+        self._taken: list[list[Array]] = [[] for _ in self.members]
+
+    @cached_property
+    def _joint(self) -> list[JointMoments]:
+        """Made at the first pick: scores of single labels do without."""
+        pairs = zip(self.mixture.members, self.points, strict=True)
+        return [member.fit.posterior.joint(points) for member, points in pairs]
+
+    def table(self, rows: Indices, threshold: float | None = None) -> LabelTable:
+        """The labels of some candidates and of all targets.
+
+        With ``threshold`` the target's label says whether its latent function is above it.
+        """
+        level = self.level[rows]
+        p, q, both = np.zeros(len(rows)), 0.0, 0.0
+        for weight, at, channel in zip(self.weights, self.members, self.channels, strict=True):
+            sd = np.sqrt(KAPPA + at.variance[rows])
+            own = probability(at.mean[rows], at.variance[rows])
+            extra, shift = (KAPPA, 0.0) if threshold is None else (1e-9, threshold)
+            target_sd = np.sqrt(extra + np.maximum(at.target_variance, 0.0))
+            b = (at.target_mean - shift) / target_sd
+            target = ndtr(b)
+            c = sign_covariance(
+                (at.mean[rows] / sd)[:, None],
+                b,
+                at.covariance[rows] / np.multiply.outer(sd, target_sd),
+            )
+            own = channel.observed(own, level)
+            p += weight * own
+            q = q + weight * target
+            both = both + weight * (np.outer(own, target) + channel.slope(level)[:, None] * c)
+        return LabelTable(p, np.asarray(q), both - np.outer(p, q))
+
+    def own_probability(self, rows: Indices) -> Array:
+        """Probabilities that the candidates' own labels are of the class, (len(rows),)."""
+        level = self.level[rows]
+        each = (
+            weight * channel.observed(probability(at.mean[rows], at.variance[rows]), level)
+            for weight, at, channel in zip(self.weights, self.members, self.channels, strict=True)
+        )
+        return np.asarray(sum(each, np.zeros(len(level))))
+
+    def rough_table(self, rows: slice) -> LabelTable:
+        """The same to first order in the correlation, for very many candidates."""
+        level = self.level[rows]
+        p, q, both = np.zeros(len(level)), 0.0, 0.0
+        for weight, at, channel in zip(self.weights, self.members, self.channels, strict=True):
+            own = probability(at.mean[rows], at.variance[rows])
+            target = probability(at.target_mean, at.target_variance)
+            slopes = expected_slope(at.mean[rows], at.variance[rows])
+            target_slopes = expected_slope(at.target_mean, at.target_variance)
+            c = at.covariance[rows] * np.multiply.outer(
+                channel.slope(level) * slopes, target_slopes
+            )
+            own = channel.observed(own, level)
+            p += weight * own
+            q = q + weight * target
+            both = both + weight * (np.outer(own, target) + c)
+        return LabelTable(p, np.asarray(q), both - np.outer(p, q))
+
+    def pick(self, i: int) -> None:
+        """Condition all structures on a label of candidate i, whatever it will be.
+
+        It acts as a Gaussian site of the precision that is expected of it; means stay.
+        """
+        for k, at in enumerate(self.members):
+            column = self._column(k, i)
+            column[i] = at.variance[i]
+            noise = 1.0 / max(self._precision(k, i), np.finfo(float).tiny)
+            scale = 1.0 / np.sqrt(max(at.variance[i], 0.0) + noise)
+            own, target = column * scale, at.covariance[i] * scale
+            at.variance[:] = np.maximum(at.variance - np.square(own), 0.0)
+            at.target_variance[:] = np.maximum(at.target_variance - np.square(target), 0.0)
+            at.covariance[:] -= np.multiply.outer(own, target)
+            self._taken[k].append(own)
+
+    def _precision(self, k: int, i: int) -> float:
+        """Expected precision of a label of candidate i; labels that may be flipped say less."""
+        at, channel, level = self.members[k], self.channels[k], self.level[i]
+        mean, variance = at.mean[i], at.variance[i]
+        slope = channel.slope(level)
+        p = probability(mean, variance)
+        seen = channel.observed(p, level)
+        variance_seen = max(float(seen * (1.0 - seen)), np.finfo(float).tiny)
+        share = np.square(slope) * p * (1.0 - p) / variance_seen
+        return float(expected_slope(mean, variance) * share)
+
+    def _column(self, k: int, i: int) -> Array:
+        """Covariance of all candidates with candidate i under a structure."""
+        column = self._joint[k].column(i)
+        if self.spread is not None:
+            points = self.points[k]
+            mean = self.members[k].mean / self.spread.mean[points.level]
+            inner, outer = _factors(self.spread, points, mean)
+            column = inner * inner[i] * column + outer * outer[i]
+        for taken in self._taken[k]:
+            column -= taken[i] * taken
+        return column
