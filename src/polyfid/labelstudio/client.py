@@ -40,8 +40,8 @@ class Server(Protocol):
     def about(self) -> Mapping[str, Any]:
         """Settings of the project, and its labelling interface."""
 
-    def pulse(self) -> tuple[object, ...]:
-        """Something small that changes whenever tasks or annotations do."""
+    def newest(self) -> object:
+        """The time of the last change of a task or of its annotations."""
 
     def tasks(self) -> list[Mapping[str, Any]]:
         """All tasks with their annotations."""
@@ -125,13 +125,9 @@ class HttpServer:
         found = self._ask("GET", f"/api/projects/{self.project}/")
         return _of_type(found, dict, "a project")
 
-    def pulse(self) -> tuple[object, ...]:
-        about = self.about()
-        counts = {name: n for name, n in about.items() if name.endswith("_number")}
-        counts.pop("total_predictions_number", None)  # which are ours
+    def newest(self) -> object:
         last = self._page(1, 1, fields="task_only", ordering="-updated_at")
-        newest = last[0].get("updated_at") if last else None
-        return (newest, *sorted(counts.items()))
+        return last[0].get("updated_at") if last else None
 
     def tasks(self) -> list[Mapping[str, Any]]:
         found: dict[object, Mapping[str, Any]] = {}

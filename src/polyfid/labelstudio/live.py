@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from typing import Any, Literal
 
 import numpy as np
@@ -22,6 +21,7 @@ from polyfid.estimator.classifier import MultiFidelityClassifier
 from polyfid.labelstudio.client import Json, Server
 from polyfid.labelstudio.export import Export, LabelStudioError, read_export, read_items
 from polyfid.labelstudio.predictions import read_probabilities, result_of
+from polyfid.suggest import rank
 from polyfid.tables import Roles, TableModel, read_labelled
 from polyfid.tables.column import Missing
 from polyfid.text import name_few
@@ -220,7 +220,7 @@ def learn(
     about: Mapping[str, Any],
     users: Sequence[Mapping[str, Any]],
     options: LiveOptions,
-    rank: Rank | None = None,
+    rank: Rank = rank,
 ) -> LiveModel:
     """Fit a model to a project's labels, and put its tasks in order.
 
@@ -241,7 +241,6 @@ def learn(
     TooFewLabelsError
         If there are no labels of two classes yet.
     """
-    rank = rank or import_module("polyfid.suggest").rank
     interface = Interface.of(about, options.from_name)
     export = _read(tasks, interface, users, options)
     table = _rows(export, interface, options)

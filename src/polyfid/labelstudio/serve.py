@@ -76,7 +76,7 @@ class Backend:
     Attributes
     ----------
     wake : Event
-        Set when Label Studio tells of new annotations or asks for training.
+        Set when Label Studio connects, tells of new annotations or asks for training.
     port : int
         Where it listens.
 
@@ -137,6 +137,7 @@ class Backend:
                 return {"status": "UP", "model_class": "polyfid", "version": __version__}
             case "/setup":
                 self._check_project(content.get("project"))
+                self.wake.set()
                 return {"model_version": self._version}
             case "/webhook":
                 about = content.get("project")

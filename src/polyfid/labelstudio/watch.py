@@ -20,10 +20,20 @@ from polyfid.labelstudio.live import (
     push,
     version_of,
 )
+from polyfid.suggest import rank
 from polyfid.text import time_in_words
 
 #: Longest pause, in seconds, while a server does not answer.
 LONGEST = 300.0
+#: What a project counts that changes with tasks and annotations.
+COUNTS = (
+    "task_number",
+    "total_annotations_number",
+    "skipped_annotations_number",
+    "ground_truth_number",
+    "maximum_annotations",
+    "label_config",
+)
 #: How many of the next tasks a round names.
 NEXT = 5
 
@@ -96,23 +106,26 @@ class LiveProject:
         options: LiveOptions,
         *,
         keep_model: bool = False,
-        rank: Rank | None = None,
+        rank: Rank = rank,
     ) -> None:
         self.server, self.options, self.keep_model, self._rank = server, options, keep_model, rank
         self.latest: LiveModel | None = None
-        self._pulse: object = None
+        self._seen: object = None
+        self._version: str | None = None
 
     def refresh(self) -> Round:
         """Look at the project once, and fit and write back if labels have changed."""
-        pulse = self.server.pulse()
-        if pulse == self._pulse:
-            return Round("unchanged", "Nothing is new")
-        about, tasks = self.server.about(), self.server.tasks()
+        about = self.server.about()
+        seen = (self.server.newest(), *(about.get(name) for name in COUNTS))
+        # Connecting a backend makes its title the model version of the project, for instance.
+        if seen == self._seen and self._version in (None, about.get("model_version")):
+            return Round("unchanged", "Nothing is new", self._version)
+        tasks = self.server.tasks()
         try:
             made = self._round(about, tasks)
         except TooFewLabelsError as reason:
             made = Round("waiting", str(reason))
-        self._pulse = pulse  # only now: what has failed is tried again
+        self._seen, self._version = seen, made.version  # only now: what failed is tried again
         return made
 
     def _round(self, about: Mapping[str, Any], tasks: Sequence[Task]) -> Round:
