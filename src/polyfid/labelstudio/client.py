@@ -185,6 +185,8 @@ class HttpServer:
                 if self._header is None:
                     self._header = f"Bearer {self._access()}"
                 return self._send(method, path, content, self._header)
+            except ServerError:  # it answered
+                raise
             except urllib.error.HTTPError as error:
                 if error.code == 401 and self._personal and not renewed:
                     renewed, self._header, left = True, None, left + 1

@@ -332,11 +332,12 @@ def _ids(trusted: Sequence[str], users: Sequence[Mapping[str, Any]]) -> list[str
 
 def _rows(export: Export, interface: Interface, options: LiveOptions) -> Any:
     """Labelled rows of the export."""
-    rows = to_rows(
-        export.items, export.answers, export.gold, level=options.crowd, random_state=options.seed
-    )
-    # Before others have answered there are trusted labels only.
-    rows["fidelity"] = rows["fidelity"].cat.remove_unused_categories()
+    if export.answers.empty and export.gold is not None:  # the others have not answered yet
+        rows = to_rows(export.items, export.gold.assign(worker=GOLD)).drop(columns="worker")
+        rows["fidelity"] = rows["fidelity"].cat.rename_categories([GOLD])
+    else:
+        how: Any = {"level": options.crowd, "random_state": options.seed}
+        rows = to_rows(export.items, export.answers, export.gold, **how)
     given = options.roles
     shown = [name for name in interface.texts if name in export.items]
     if given.features is not None:

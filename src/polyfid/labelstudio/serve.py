@@ -6,6 +6,7 @@ import base64
 import hmac
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socket import AF_INET6
 from threading import BoundedSemaphore, Event, Thread
@@ -20,6 +21,8 @@ from polyfid.labelstudio.watch import LiveProject
 LARGEST = 16 << 20
 #: Requests that are answered at the same time, and seconds that one may take to arrive.
 AT_ONCE, ARRIVAL = 16, 20.0
+#: Digits of a length that is taken for one.
+LONGEST_NUMBER = 18
 #: What Label Studio tells of that is a reason to look at the project. Several annotations at once
 #: have names of their own.
 NEWS = {
@@ -185,6 +188,7 @@ class _Listener(ThreadingHTTPServer):
 
     daemon_threads = True
     block_on_close = False
+    request_queue_size = 64
 
     def __init__(self, address: tuple[str, int], handler: Any, backend: Backend) -> None:
         if ":" in address[0]:
@@ -215,6 +219,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: _Listener
     server_version, sys_version = "polyfid", ""
     timeout = ARRIVAL
+    is_read = False  # the content
 
     def do_GET(self) -> None:
         self._respond(GET)
@@ -235,6 +240,10 @@ class _Handler(BaseHTTPRequestHandler):
             status, content = 400, {"error": str(error)}
         except Exception as error:
             status, content = 500, {"error": f"polyfid failed ({type(error).__name__})"}
+        if self.server.backend.say is not None:
+            shown = path if path in ROUTES else "(another address)"
+            self.server.backend.say(f"{method} {shown}: {status}")
+        self._discard()
         body = json.dumps(content).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
@@ -243,9 +252,14 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("WWW-Authenticate", 'Basic realm="polyfid"')
         self.end_headers()
         self.wfile.write(body)
-        if self.server.backend.say is not None:
-            shown = path if path in ROUTES else "(another address)"
-            self.server.backend.say(f"{method} {shown}: {status}")
+
+    def _discard(self) -> None:
+        """Read what was not read, or whoever sends it may not see the answer."""
+        with suppress(OSError):
+            left = min(self._length(), self.server.backend.largest)
+            while left > 0 and not self.is_read:
+                part = self.rfile.read(min(left, 1 << 16))
+                left = left - len(part) if part else 0
 
     def _answer(self, method: str, path: str) -> dict[str, Any]:
         backend = self.server.backend
@@ -265,14 +279,14 @@ class _Handler(BaseHTTPRequestHandler):
         # A page in a browser can send other types to this machine without being asked.
         if self.headers.get_content_type() != "application/json":
             raise RefusedError(415, "the content must be application/json")
-        length = self.headers.get("Content-Length") or ""
-        if not (length.isascii() and length.isdecimal()) or len(length) > 18:
+        length, most = self._length(), self.server.backend.largest
+        if length < 0:
             raise RefusedError(411, "the request must say how long it is (Content-Length)")
-        if int(length) > self.server.backend.largest:
-            most = self.server.backend.largest
+        if length > most:
             raise RefusedError(413, f"the request is larger than {most:,} bytes")
+        self.is_read = True
         try:
-            content = json.loads(self.rfile.read(int(length)))
+            content = json.loads(self.rfile.read(length))
         except (ValueError, RecursionError):
             content = None
         except OSError:
@@ -280,3 +294,9 @@ class _Handler(BaseHTTPRequestHandler):
         if not isinstance(content, dict):
             raise RefusedError(400, "the content must be a JSON object")
         return content
+
+    def _length(self) -> int:
+        """Bytes of the content; -1 if the request does not say."""
+        given = self.headers.get("Content-Length") or ""
+        valid = given.isascii() and given.isdecimal() and len(given) <= LONGEST_NUMBER
+        return int(given) if valid else -1
