@@ -13,6 +13,7 @@ from benchmarks import (
     distributed,
     evaluation,
     large,
+    loop,
     memory,
     multiclass,
     one_structure,
@@ -55,5 +56,6 @@ BENCHMARKS: dict[str, Callable[[Context], list[Figure]]] = {
     "middle": large.middle,
     "svgp": scale.against_svgp,
     "verdicts": verdicts.run,
+    "loop": loop.run,
     "adversary": adversary.run,
 }

@@ -75,7 +75,7 @@ def link_levels(
         budget, draws = _CURVATURE_COST / len(mixtures), []
         for fit in fits:
             cost = _cost(fit)
-            root = _theta_root(fit, weak_prior) if 0.0 < cost <= budget else None
+            root = theta_root(fit, weak_prior) if 0.0 < cost <= budget else None
             budget -= cost if root is not None else 0.0
             draws.append(_draw_slopes(fit, root, rng))
         drawn, repeated = np.concatenate(draws), np.repeat(weights, _THETA_DRAWS)
@@ -109,13 +109,13 @@ def _draw_slopes(fit: BinaryFit, root: Array | None, rng: np.random.RandomState)
 
 
 def _cost(fit: BinaryFit) -> float:
-    """Multiplications that `_theta_root` takes; 0 if no hyper-parameters were tuned."""
+    """Multiplications that `theta_root` takes; 0 if no hyper-parameters were tuned."""
     n, p = len(fit.posterior.points), 0 if fit.optimum is None else len(fit.theta)
     # One gradient per parameter: each factorises once and passes over the rows once per parameter.
     return float(p) * (float(n) ** 3 + p * float(n) ** 2)
 
 
-def _theta_root(fit: BinaryFit, weak_prior: bool) -> Array | None:
+def theta_root(fit: BinaryFit, weak_prior: bool) -> Array | None:
     """A root of the posterior covariance of the hyper-parameters; None if it has none."""
     theta = fit.theta
     if fit.likelihood.log_concave:

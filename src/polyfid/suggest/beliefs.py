@@ -1,4 +1,4 @@
-"""What is believed of candidates and targets, jointly: averaged over structures, class by class."""
+"""What is believed of candidates and targets, jointly: averaged over posteriors, class by class."""
 
 from __future__ import annotations
 
@@ -10,12 +10,16 @@ import numpy as np
 from scipy.special import ndtr
 
 from polyfid.arrays import Array, Indices
-from polyfid.inference.posterior import JointMoments
-from polyfid.learning.mixture import Member, Mixture
+from polyfid.inference.posterior import JointMoments, LatentPosterior
+from polyfid.learning.draws import Drawn
+from polyfid.learning.mixture import Mixture
 from polyfid.learning.spread import Spread
 from polyfid.model.likelihoods import NoisyLogit
 from polyfid.rows import Points
 from polyfid.suggest.scores import KAPPA, expected_slope, probability, sign_covariance
+
+#: The least variance that is divided by.
+_TINY = 1e-9
 
 
 @dataclass(frozen=True)
@@ -26,10 +30,10 @@ class Channel:
     specificity: Array
 
     @classmethod
-    def of(cls, member: Member, n_levels: int) -> Channel:
+    def of(cls, drawn: Drawn) -> Channel:
         """Rates of new labels: those of the level, or the mean over the rows' annotators."""
-        likelihood, level = member.fit.likelihood, member.fit.posterior.points.level
-        rates = np.ones((2, n_levels))
+        likelihood, level = drawn.likelihood, drawn.posterior.points.level
+        rates = np.ones((2, drawn.posterior.prior.n_levels))
         if isinstance(likelihood, NoisyLogit):
             own = likelihood.sensitivity, likelihood.specificity
             for t in np.unique(level):
@@ -57,9 +61,14 @@ class Moments:
     covariance: Array
 
     @classmethod
-    def of(cls, member: Member, spread: Spread | None, new: Points, targets: Points) -> Moments:
+    def of(
+        cls,
+        posterior: LatentPosterior,
+        spread: Spread | None,
+        new: Points,
+        targets: Points,
+    ) -> Moments:
         """The moments at candidates; hyper-parameters add to them what the model says they do."""
-        posterior = member.fit.posterior
         mean, variance, covariance = posterior.moments_with(new, targets)
         own, own_variance = posterior.mean_and_variance(targets)
         if spread is None:
@@ -93,28 +102,43 @@ class LabelTable:
 
 
 class ClassBelief:
-    """Moments of candidates and targets under each structure, which picks make certain."""
+    """Moments of candidates and targets under each structure, which picks make certain.
+
+    ``drawn`` are the posteriors that are averaged, by default those of the structures; ``spread``
+    is what is not known of their hyper-parameters, where these are not drawn.
+    """
 
     def __init__(
-        self, mixture: Mixture, spread: Spread | None, new: Sequence[Points], at: Sequence[Points]
+        self,
+        mixture: Mixture,
+        spread: Spread | None,
+        new: Sequence[Points],
+        at: Sequence[Points],
+        drawn: Sequence[Drawn] | None = None,
     ) -> None:
-        self.mixture, self.spread, self.points = mixture, spread, new
-        self.level = new[0].level
-        self.weights = mixture.weights / mixture.weights.sum()
+        if drawn is None:
+            drawn = [
+                Drawn(k, member.weight, member.fit.posterior, member.fit.likelihood)
+                for k, member in enumerate(mixture.members)
+            ]
+        self.drawn, self.spread, self.level = drawn, spread, new[0].level
+        self.points = [new[one.member] for one in drawn]
+        weights = np.array([one.weight for one in drawn])
+        self.weights = weights / weights.sum()
         self.members = [
-            Moments.of(member, spread, own, targets)
-            for member, own, targets in zip(mixture.members, new, at, strict=True)
+            Moments.of(one.posterior, spread, new[one.member], at[one.member]) for one in drawn
         ]
-        n_levels = mixture.best.fit.prior.n_levels
-        self.channels = [Channel.of(member, n_levels) for member in mixture.members]
-        # Of each structure, what earlier picks took from columns of its covariance.
+        self.channels = [Channel.of(one) for one in drawn]
+        # Covariance of which posterior is right, between them; every pick tells something of it.
+        self._doubt = np.diag(self.weights) - np.outer(self.weights, self.weights)
+        # Of each posterior, what earlier picks took from columns of its covariance.
         self._taken: list[list[Array]] = [[] for _ in self.members]
 
     @cached_property
     def _joint(self) -> list[JointMoments]:
         """Made at the first pick: scores of single labels do without."""
-        pairs = zip(self.mixture.members, self.points, strict=True)
-        return [member.fit.posterior.joint(points) for member, points in pairs]
+        pairs = zip(self.drawn, self.points, strict=True)
+        return [one.posterior.joint(points) for one, points in pairs]
 
     def table(self, rows: Indices, threshold: float | None = None) -> LabelTable:
         """The labels of some candidates and of all targets.
@@ -122,24 +146,25 @@ class ClassBelief:
         With ``threshold`` the target's label says whether its latent function is above it.
         """
         level = self.level[rows]
-        p, q, both = np.zeros(len(rows)), 0.0, 0.0
+        own, target = [], []
+        c: Array | float = 0.0
+        extra, shift = (KAPPA, 0.0) if threshold is None else (_TINY, threshold)
         for weight, at, channel in zip(self.weights, self.members, self.channels, strict=True):
             sd = np.sqrt(KAPPA + at.variance[rows])
-            own = probability(at.mean[rows], at.variance[rows])
-            extra, shift = (KAPPA, 0.0) if threshold is None else (1e-9, threshold)
-            target_sd = np.sqrt(extra + np.maximum(at.target_variance, 0.0))
+            target_sd = np.sqrt(extra + at.target_variance)
             b = (at.target_mean - shift) / target_sd
-            target = ndtr(b)
-            c = sign_covariance(
-                (at.mean[rows] / sd)[:, None],
-                b,
-                at.covariance[rows] / np.multiply.outer(sd, target_sd),
-            )
-            own = channel.observed(own, level)
-            p += weight * own
-            q = q + weight * target
-            both = both + weight * (np.outer(own, target) + channel.slope(level)[:, None] * c)
-        return LabelTable(p, np.asarray(q), both - np.outer(p, q))
+            a = at.mean[rows] / sd
+            agreement = at.covariance[rows] / np.multiply.outer(sd, target_sd)
+            signs = sign_covariance(a[:, None], b, agreement)
+            c = c + weight * channel.slope(level)[:, None] * signs
+            own.append(channel.observed(ndtr(a), level))
+            target.append(ndtr(b))
+        return self._averaged(np.stack(own), np.stack(target), np.asarray(c))
+
+    def _averaged(self, own: Array, target: Array, c: Array) -> LabelTable:
+        """The table of the average, from those of each posterior and the mean covariance."""
+        c = c + own.T @ (self._doubt @ target)
+        return LabelTable(self.weights @ own, self.weights @ target, c)
 
     def own_probability(self, rows: Indices) -> Array:
         """Probabilities that the candidates' own labels are of the class, (len(rows),)."""
@@ -153,26 +178,30 @@ class ClassBelief:
     def rough_table(self, rows: slice) -> LabelTable:
         """The same to first order in the correlation, for very many candidates."""
         level = self.level[rows]
-        p, q, both = np.zeros(len(level)), 0.0, 0.0
+        own, target = [], []
+        c: Array | float = 0.0
         for weight, at, channel in zip(self.weights, self.members, self.channels, strict=True):
-            own = probability(at.mean[rows], at.variance[rows])
-            target = probability(at.target_mean, at.target_variance)
-            slopes = expected_slope(at.mean[rows], at.variance[rows])
+            slopes = channel.slope(level) * expected_slope(at.mean[rows], at.variance[rows])
             target_slopes = expected_slope(at.target_mean, at.target_variance)
-            c = at.covariance[rows] * np.multiply.outer(
-                channel.slope(level) * slopes, target_slopes
-            )
-            own = channel.observed(own, level)
-            p += weight * own
-            q = q + weight * target
-            both = both + weight * (np.outer(own, target) + c)
-        return LabelTable(p, np.asarray(q), both - np.outer(p, q))
+            c = c + at.covariance[rows] * np.multiply.outer(weight * slopes, target_slopes)
+            own.append(channel.observed(probability(at.mean[rows], at.variance[rows]), level))
+            target.append(probability(at.target_mean, at.target_variance))
+        return self._averaged(np.stack(own), np.stack(target), np.asarray(c))
 
     def pick(self, i: int) -> None:
-        """Condition all structures on a label of candidate i, whatever it will be.
+        """Condition all posteriors on a label of candidate i, whatever it will be.
 
         It acts as a Gaussian site of the precision that is expected of it; means stay.
         """
+        own = np.array(
+            [
+                channel.observed(probability(at.mean[i], at.variance[i]), self.level[i])
+                for at, channel in zip(self.members, self.channels, strict=True)
+            ]
+        )
+        p = float(self.weights @ own)
+        told = self._doubt @ own
+        self._doubt -= np.outer(told, told) / max(p * (1.0 - p), _TINY)
         for k, at in enumerate(self.members):
             column = self._column(k, i)
             column[i] = at.variance[i]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from numbers import Real
 from typing import Any
 
@@ -22,6 +23,7 @@ from polyfid.estimator.fitted import posterior_needed
 from polyfid.estimator.inputs import hash_pairs
 from polyfid.estimator.levels import encode_levels
 from polyfid.inference.linalg import suitable_threads
+from polyfid.learning.draws import Drawn, draw_posteriors
 from polyfid.learning.mixture import Mixture
 from polyfid.suggest.batches import Batch, Pick, Terms
 from polyfid.suggest.beliefs import ClassBelief
@@ -30,6 +32,8 @@ from polyfid.values import is_frame, to_python
 
 #: Rows that stand for all rows that predictions are wanted for; fewer do for a rough score.
 N_TARGETS, N_ROUGH_TARGETS = 256, 48
+#: Draws of hyper-parameters over which gains are averaged; of many classes each has fewer.
+N_DRAWS, MIN_DRAWS = 24, 8
 #: More candidates than this are first ranked by a rough score. Of each level the best ones and
 #: random ones stay, at least so many and so many per label that can be bought.
 N_EXACT, N_BEST, N_RANDOM, PER_LABEL = 4000, 1500, 500, 3
@@ -143,7 +147,8 @@ def suggest(
         candidates = _offered(model, x, offer, repeat)
         candidates = _screened(question, x, candidates, at, offer, min(most, len(candidates)), rng)
         terms = Terms(candidates.cost(offer), money, most, float(audit), repeat)
-        beliefs = question.beliefs(x[candidates.row], candidates.level, at)
+        draws = question.draws(rng)
+        beliefs = question.beliefs(x[candidates.row], candidates.level, at, draws)
         is_top = candidates.level == len(model.levels_) - 1
         batch = Batch(beliefs, question.strategy, terms, rng, candidates.random, is_top)
         picks = batch.choose()
@@ -174,20 +179,22 @@ def rank(
     >>> from polyfid.suggest import rank
     >>> X = np.linspace(-2, 2, 20)[:, None]
     >>> model = MultiFidelityClassifier(1.0 * RBF()).fit(X, X[:, 0] > 0)
-    >>> gain = rank(model, [[-2.0], [0.1]], random_state=0)
-    >>> bool(gain[1] > gain[0])
-    True
+    >>> gain = rank(model, np.linspace(-3, 3, 7)[:, None], targets=X, random_state=0)
+    >>> gain.shape, bool((gain >= 0).all())
+    ((7,), True)
     """
     question = _Question.of(model, strategy, error_costs, threshold)
     top = len(model.levels_) - 1
     t = top if level is None else int(encode_levels([level], model.levels_, "level")[0])
     x = _rows_of(model, "pool", pool)
-    at = _targets_of(model, targets, x, check_random_state(random_state))
+    rng = check_random_state(random_state)
+    at = _targets_of(model, targets, x, rng)
     gains = [np.empty(0)]
     with posterior_needed(), suitable_threads(max(m.size for m in model._mixtures)):
+        draws = question.draws(rng)
         for start in range(0, len(x), _BLOCK):
             own = x[start : start + _BLOCK]
-            beliefs = question.beliefs(own, np.full(len(own), t, dtype=np.intp), at)
+            beliefs = question.beliefs(own, np.full(len(own), t, dtype=np.intp), at, draws)
             gains.append(question.strategy.score(beliefs, np.arange(len(own))))
     return np.concatenate(gains)
 
@@ -198,6 +205,7 @@ class _Question:
 
     mixtures: Sequence[Mixture]
     strategy: Strategy
+    weak_prior: bool
 
     @classmethod
     def of(
@@ -229,17 +237,26 @@ class _Question:
                 raise ValueError(
                     f"error_costs make one decision right everywhere, and no boundary: {costs}"
                 )
-        return cls(model._mixtures, make_strategy(strategy, costs, threshold))
+        weak = model._fitted.options.weak_prior
+        return cls(model._mixtures, make_strategy(strategy, costs, threshold), weak)
 
-    def beliefs(self, x: Array, level: Indices, targets: Array) -> list[ClassBelief]:
-        """What is believed of rows at levels, sorted by level, and of targets."""
+    def draws(self, rng: np.random.RandomState) -> list[list[Drawn]]:
+        """Posteriors under drawn hyper-parameters, of each class."""
+        n = max(MIN_DRAWS, N_DRAWS // len(self.mixtures))
+        return [draw_posteriors(m, n, self.weak_prior, rng) for m in self.mixtures]
+
+    def beliefs(
+        self, x: Array, level: Indices, targets: Array, draws: list[list[Drawn]] | None = None
+    ) -> list[ClassBelief]:
+        """What is believed of rows at levels, sorted by level, and of targets.
+
+        Without draws, hyper-parameters are taken as known.
+        """
         top = self.mixtures[0].best.fit.prior.n_levels - 1
         tops = np.full(len(targets), top, dtype=np.intp)
         return [
-            ClassBelief(
-                mixture, mixture.spread, mixture.placed(x, level), mixture.placed(targets, tops)
-            )
-            for mixture in self.mixtures
+            ClassBelief(m, None, m.placed(x, level), m.placed(targets, tops), drawn)
+            for m, drawn in zip(self.mixtures, draws or repeat(None), strict=False)
         ]
 
 
@@ -295,7 +312,8 @@ def _read_costs(model: MultiFidelityClassifier, costs: Any) -> dict[int, float]:
 
 
 def _is_positive(value: Any) -> bool:
-    return isinstance(value, Real) and 0.0 < float(value) < np.inf
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    return is_number and 0.0 < float(value) < np.inf
 
 
 def _read_limits(budget: Any, n: Any, least: float) -> tuple[float, int]:

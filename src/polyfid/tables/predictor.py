@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from polyfid.estimator.classifier import MultiFidelityClassifier
 from polyfid.estimator.decisions import Costs, DecisionRule
 from polyfid.rows.source import one_blas_thread
+from polyfid.suggest.suggestion import suggest
 from polyfid.tables.embeddings import Embeddings
 from polyfid.tables.encoder import TableEncoder, Unknown, warn_of_unknown
 from polyfid.tables.places import (
@@ -114,6 +115,52 @@ class TablePredictor:
         if model.rule is None:
             raise ValueError("the model has no costs; give costs={'fp': ..., 'fn': ...}")
         return model.predict(frame, fidelity, id, keep)
+
+    def suggest(
+        self, pool: Any, costs: Mapping[Any, float], *, targets: Any = None, **options: Any
+    ) -> pd.DataFrame:
+        """The labels to buy next: rows of a table, each at a level, in order of their worth.
+
+        Parameters
+        ----------
+        pool : data frame of pandas or polars, or path
+            Rows that may be labelled; other columns than those of the model do not matter.
+        costs : dict
+            What a label of each level costs; levels that are not named are not offered.
+        targets : data frame or path, optional
+            Rows that predictions are wanted for; by default the pool.
+        **options
+            ``budget``, ``n``, ``strategy``, ``audit`` and others of `polyfid.suggest`. With
+            ``strategy="error"`` and ``"boundary"`` the model's own costs of mistakes count unless
+            ``error_costs`` are given.
+
+        Returns
+        -------
+        DataFrame
+            The columns of `polyfid.suggest`; ``row`` counts the rows of the table from 0.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from polyfid import MultiFidelityClassifier
+        >>> from polyfid.tables import TableModel, read_labelled
+        >>> rows = pd.DataFrame({"x": range(20), "label": ["leak"] * 10 + ["ok"] * 10})
+        >>> table = read_labelled([], level_files={"expert": rows})
+        >>> model = TableModel.fit(table, MultiFidelityClassifier("rbf"))
+        >>> new = pd.DataFrame({"x": [0.5, 9.5, 18.5]})
+        >>> model.suggest(new, {"expert": 3}, budget=6)[["level", "total"]]
+            level  total
+        0  expert    3.0
+        1  expert    6.0
+        """
+        if self.rule is not None and options.get("strategy") in ("error", "boundary"):
+            options.setdefault("error_costs", self.rule.pairs(self.classifier.classes_))
+        frames = (None if f is None else self._read(f) for f in (pool, targets))
+        rows, wanted = (None if f is None else self.to_numbers(f) for f in frames)
+        return suggest(self.classifier, rows, costs, targets=wanted, **options)
+
+    def _read(self, frame: Any) -> pd.DataFrame:
+        return read_table(frame, text={*self.text_columns()})
 
     def predict_blocks(
         self,

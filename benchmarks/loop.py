@@ -1,0 +1,191 @@
+"""Which strategy of buying labels learns most for the money: held-out log-loss, batch by batch.
+
+All strategies start from the same random labels, spend the same money in six batches, and refit
+the default model after each. What was measured is kept in ``benchmarks/out/loop``: a run that was
+stopped goes on. Remove the folder to measure another version of polyfid.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from sklearn.metrics import log_loss
+
+from benchmarks.figures import Context, Figure, Skip, Table, at_least, at_most, info
+from benchmarks.loop_problems import LEVELS, PROBLEMS, Game
+from experiments.run import RowFile
+from polyfid import MultiFidelityClassifier, suggest
+
+FOLDER = Path(__file__).parent / "out" / "loop"
+N_BATCHES = 6
+#: Strategies by name: that of `suggest`, and the levels that it may buy at.
+STRATEGIES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "epig": ("epig", LEVELS),
+    "brier": ("brier", LEVELS),
+    "error": ("error", LEVELS),
+    "bald": ("bald", LEVELS),
+    "margin": ("margin", LEVELS),
+    "random, half each": ("random", LEVELS),
+    "random, trusted only": ("random", LEVELS[1:]),
+    "trusted only, epig": ("epig", LEVELS[1:]),
+}
+RANDOM = ("random, half each", "random, trusted only")
+#: Draws of the toy problems and of all others. Constants were chosen on seeds from 1000 on.
+N_TOY, N_OTHERS, FIRST_SEED = 20, 5, 0
+
+
+def play(
+    game: Game,
+    strategy: str,
+    seed: int,
+    make: Callable[..., MultiFidelityClassifier] = MultiFidelityClassifier,
+    **options: Any,
+) -> dict[str, Any]:
+    """Losses after the start and each batch, and what was bought."""
+    name, offered = STRATEGIES[strategy]
+    prices = {level: game.costs[LEVELS.index(level)] for level in offered}
+    alone = strategy == "trusted only, epig"
+    bought = [_start(game, seed, t) for t in (0, 1)]
+    losses, counts, seconds = [], [], 0.0
+    for batch in range(N_BATCHES + 1):
+        used = [np.empty(0, dtype=np.intp), bought[1]] if alone else bought
+        rows = np.concatenate(used)
+        y = np.concatenate([game.answers[t][used[t]] for t in (0, 1)])
+        level = np.repeat(LEVELS, [len(own) for own in used])
+        started = time.process_time()
+        model = make(levels=LEVELS[1:] if alone else LEVELS, random_state=0)
+        model.fit(game.X[rows], y, fidelity=level)
+        loss = log_loss(game.y_test, model.predict_proba(game.X_test), labels=[0, 1])
+        losses.append(float(loss))
+        counts.append([len(own) for own in bought])
+        if batch < N_BATCHES:
+            given = {"strategy": name, "random_state": 100 * seed + batch, **options}
+            chosen = suggest(model, game.X, prices, budget=game.batch, **given)
+            for t, own in enumerate(LEVELS):
+                new = chosen["row"][chosen["level"] == own].to_numpy()
+                bought[t] = np.concatenate([bought[t], new])
+        seconds = max(seconds, time.process_time() - started)
+    return {"losses": losses, "counts": counts, "seconds": seconds}
+
+
+def _start(game: Game, seed: int, level: int) -> NDArray[np.intp]:
+    """Random rows with a label at a level, of both classes at least two."""
+    rng = np.random.RandomState(1000 * level + seed)
+    y, n = game.answers[level], game.start[level]
+    while True:
+        rows = rng.permutation(len(y))[:n]
+        if np.bincount(y[rows], minlength=2).min() >= 2:
+            return rows
+
+
+def one(problem: str, strategy: str, seed: int, data: Path | None) -> dict[str, Any]:
+    """A strategy on a draw of a problem."""
+    row: dict[str, Any] = {"experiment": "loop", "problem": problem, "seed": seed}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return row | {"method": strategy} | play(PROBLEMS[problem](seed, data), strategy, seed)
+
+
+def run(context: Context) -> list[Figure]:
+    done = RowFile(FOLDER)
+    kept = {(r["problem"], r["method"], r["seed"]): r for r in done.rows.values()}
+    wanted = _wanted(context)
+    left = [job for job in wanted if job not in kept]
+    found = Parallel(n_jobs=-1, return_as="generator_unordered")(
+        delayed(one)(*job, context.data) for job in left
+    )
+    for k, row in enumerate(found, 1):
+        done.append(row)
+        kept[row["problem"], row["method"], row["seed"]] = row
+        if k % 20 == 0:
+            context.progress(f"loop: {k} of {len(left)}")
+    return summarise(context, {job: kept[job] for job in wanted})
+
+
+def _wanted(context: Context) -> list[tuple[str, str, int]]:
+    """Problems, strategies and seeds; draws come first, so that a run cut short has all sets."""
+    names = list(PROBLEMS)[:2] if context.quick else list(PROBLEMS)
+    jobs = []
+    for k in range(2 if context.quick else N_TOY):
+        for problem in names:
+            if k < N_OTHERS or problem.startswith("toy"):
+                try:
+                    PROBLEMS[problem](FIRST_SEED + k, context.data)
+                except Skip:
+                    continue
+                jobs += [(problem, strategy, FIRST_SEED + k) for strategy in STRATEGIES]
+    return jobs
+
+
+def summarise(context: Context, kept: dict[tuple[str, str, int], dict[str, Any]]) -> list[Figure]:
+    """Tables and figures of paired differences."""
+    problems = list(dict.fromkeys(problem for problem, _, _ in kept))
+    means = {
+        (p, s): np.array(
+            [np.mean(r["losses"][1:]) for (q, t, _), r in kept.items() if (q, t) == (p, s)]
+        )
+        for p in problems
+        for s in STRATEGIES
+    }
+    rows = [
+        [p, str(len(means[p, "epig"])), *(f"{means[p, s].mean():.4f}" for s in STRATEGIES)]
+        for p in problems
+    ]
+    context.tables.append(
+        Table("loop: mean log-loss after six batches", ["problem", "n", *STRATEGIES], rows)
+    )
+    figures = []
+    for rival in (*RANDOM, "margin"):
+        gaps = np.concatenate([means[p, rival] - means[p, "epig"] for p in problems])
+        error = gaps.std(ddof=1) / np.sqrt(len(gaps))
+        note = f"{gaps.mean():.4f} ± {error:.4f}"
+        figures.append(
+            at_least(
+                f"epig better than {rival}, standard errors", gaps.mean() / error, 2.0, note=note
+            )
+        )
+    shares = [_share_of_cost(kept, p, means) for p in problems]
+    figures.append(
+        at_most("share of the best random strategy's cost, median", np.median(shares), 0.6)
+    )
+    worst = {p: _worse(means[p, "epig"], means[p, RANDOM[0]]) for p in problems}
+    lost = [p for p, z in worst.items() if z > 2.0]
+    figures.append(
+        at_most("problems where epig is worse than random", len(lost), 0, note=", ".join(lost))
+    )
+    seconds = max(r["seconds"] for (_, s, _), r in kept.items() if s == "epig")
+    figures.append(info("slowest refit and suggestion", seconds, "s of CPU"))
+    return figures
+
+
+def _worse(ours: NDArray[np.float64], theirs: NDArray[np.float64]) -> float:
+    """By how many standard errors ours are worse."""
+    gaps = ours - theirs
+    return float(gaps.mean() / max(gaps.std(ddof=1) / np.sqrt(len(gaps)), 1e-12))
+
+
+def _share_of_cost(
+    kept: dict[tuple[str, str, int], dict[str, Any]], problem: str, means: Any
+) -> float:
+    """At which share of the money epig has the final loss of the best random strategy."""
+    best = min(RANDOM, key=lambda s: means[problem, s].mean())
+    curves = {
+        s: np.mean([r["losses"] for (p, t, _), r in kept.items() if (p, t) == (problem, s)], axis=0)
+        for s in ("epig", best)
+    }
+    goal, ours = curves[best][-1], np.minimum.accumulate(curves["epig"])
+    below = np.flatnonzero(ours <= goal)
+    if not len(below):
+        return float("inf")
+    k = int(below[0])
+    if k == 0:
+        return 0.0
+    part = (ours[k - 1] - goal) / max(ours[k - 1] - ours[k], 1e-12)
+    return float((k - 1 + part) / N_BATCHES)
