@@ -197,6 +197,17 @@ class Loop:
                 self.label(who, task)
         assert hit > 0.6, hit
 
+    def without_hints(self):
+        """Annotators need not see predictions; switching them off changes the version."""
+        path = f"/api/projects/{self.project}"
+        self.site("PATCH", f"{path}/", {"show_collab_predictions": False})
+        assert self.site("GET", f"{path}/")["model_version"] == ""
+        made = self.once()
+        assert made["state"] == "fitted", made
+        shown = self.site("GET", f"{path}/next", token=self.tokens["ann@example.org"])
+        assert (shown["id"], shown["predictions"]) == (made["next"][0], [])
+        self.label("ann@example.org", shown["id"])
+
     def keys(self):
         """Personal tokens work, and wrong ones are refused without being shown."""
         personal = self.site("POST", "/api/token/", {})["token"]
@@ -268,6 +279,7 @@ def main():
             print("Label Studio", site.wait()["release"])
             loop = Loop(site, folder)
             loop.connect()
+            loop.without_hints()
             loop.keys()
             loop.serve()
         finally:

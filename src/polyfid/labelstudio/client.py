@@ -27,7 +27,14 @@ PASSING = {408, 425, 429, 500, 502, 503, 504}
 
 
 class ServerError(OSError):
-    """A server that did not answer, or refused; ``passing`` if another try may help."""
+    """A server that did not answer, or refused; ``passing`` if another try may help.
+
+    Examples
+    --------
+    >>> from polyfid.labelstudio import ServerError
+    >>> ServerError("http://localhost:8080 does not answer", passing=True).passing
+    True
+    """
 
     def __init__(self, message: str, passing: bool = False) -> None:
         super().__init__(message)
@@ -35,7 +42,13 @@ class ServerError(OSError):
 
 
 class Server(Protocol):
-    """What `polyfid.labelstudio.LiveProject` asks of a project on a server."""
+    """What `polyfid.labelstudio.LiveProject` asks of a project on a server.
+
+    Examples
+    --------
+    >>> from polyfid.labelstudio import HttpServer, Server
+    >>> server: Server = HttpServer("http://localhost:8080", 7, "a secret")
+    """
 
     def about(self) -> Mapping[str, Any]:
         """Settings of the project, and its labelling interface."""

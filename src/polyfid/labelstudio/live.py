@@ -41,7 +41,14 @@ Rank = Callable[..., NDArray[np.float64]]
 
 
 class TooFewLabelsError(LabelStudioError):
-    """There are too few labels to learn from; more may come."""
+    """There are too few labels to learn from; more may come.
+
+    Examples
+    --------
+    >>> from polyfid.labelstudio import LabelStudioError, TooFewLabelsError
+    >>> issubclass(TooFewLabelsError, LabelStudioError)
+    True
+    """
 
 
 @dataclass(frozen=True)
@@ -133,6 +140,10 @@ class LiveModel:
         Ids of the tasks that still want labels, the one worth most first.
     counts : dict
         Number of labelled rows of each level.
+
+    Examples
+    --------
+    Those of `learn`.
     """
 
     version: str
@@ -240,6 +251,24 @@ def learn(
     ------
     TooFewLabelsError
         If there are no labels of two classes yet.
+
+    Examples
+    --------
+    >>> from polyfid.labelstudio import LiveOptions, learn
+    >>> control = {"type": "Choices", "to_name": ["song"], "inputs": [{"type": "Audio"}]}
+    >>> def annotation(label):
+    ...     chosen = {"type": "choices", "from_name": "genre", "value": {"choices": [label]}}
+    ...     return {"completed_by": 1, "result": [chosen]}
+    >>> tasks = [{"id": i, "data": {"tempo": 80.0 + 5 * i}, "annotations": []} for i in range(20)]
+    >>> for i in (2, 4, 17, 19):
+    ...     tasks[i]["annotations"] = [annotation("waltz" if i < 9 else "polka")]
+    >>> about = {"parsed_label_config": {"genre": control}}
+    >>> model = learn(tasks, about, [{"id": 1, "email": "boss@example.org"}], LiveOptions(["1"]))
+    >>> len(model.order), model.counts
+    (16, {'gold': 4})
+    >>> first = model.predict(tasks)[0]
+    >>> first["result"][0]["value"], 0.0 <= first["score"] <= 1.0
+    ({'choices': ['waltz']}, True)
     """
     interface = Interface.of(about, options.from_name)
     export = _read(tasks, interface, users, options)

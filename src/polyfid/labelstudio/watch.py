@@ -58,6 +58,12 @@ class Round:
         Ids of the first tasks of the order.
     rows : dict
         Number of labelled rows of each level.
+
+    Examples
+    --------
+    >>> from polyfid.labelstudio import Round
+    >>> Round("fitted", "A new model", "polyfid live 0123", [7, 3], {"gold": 20}).to_dict()["next"]
+    [7, 3]
     """
 
     state: State
