@@ -64,10 +64,9 @@ class Site:
             "USE_DEFAULT_BANNED_SUBNETS": "False",
         }
         port = self.url.rpartition(":")[2]
-        call = (
-            f"start --no-browser --internal-host 127.0.0.1 --port {port} --data-dir {folder}/data"
-        )
-        call += f" --username boss@example.org --password {PASSWORD} --user-token {TOKEN}"
+        call = f"start --no-browser --internal-host 127.0.0.1 --port {port}"
+        call += f" --data-dir {folder}/data --username boss@example.org --password {PASSWORD}"
+        call += f" --user-token {TOKEN} --enable-legacy-api-token"
         self.process = subprocess.Popen(
             [program, *call.split()],
             env=os.environ | settings,
