@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from numpy.random import RandomState
 from numpy.typing import NDArray
 from sklearn.base import clone
 
@@ -30,8 +29,8 @@ from polyfid.text import name_few
 PREFIX = "polyfid live "
 #: Label Studio's name for "the lowest score of the current model version comes first".
 SAMPLING = "Uncertainty sampling"
-#: Tasks whose predictions are to become better, a sample if there are more.
-TARGETS = 500
+#: Relative differences of gains that may come from rounding.
+SAME = 1e-9
 #: Tags of an interface that show text.
 TEXTS = {"Text", "HyperText"}
 
@@ -190,7 +189,7 @@ class LiveModel:
         scores = [known.get(i, 1.0) for i in items["id"]]
         if new.any():  # tasks that came after the fit
             worths = self._worth_of(items[new].reset_index(drop=True))
-            before = np.searchsorted(-self._worths, -worths)
+            before = np.searchsorted(-self._worths, -worths * (1.0 + SAME))
             for row, k in zip(np.flatnonzero(new), before, strict=True):
                 scores[row] = min(float(k) / last, 1.0)
         return scores
@@ -279,11 +278,7 @@ def learn(
     )
     items, levels = export.items, [str(level) for level in table.levels]
     costs = _costs(options, levels)
-    targets = items
-    if len(items) > TARGETS:
-        rows = RandomState(options.seed).choice(len(items), TARGETS, replace=False)
-        targets = items.iloc[np.sort(rows)]
-    aim = model.to_numbers(targets)
+    aim = model.to_numbers(items)  # whose predictions are to become better
 
     def worth_of(some: pd.DataFrame) -> NDArray[np.float64]:
         """The largest expected gain per cost of a label of each item."""
