@@ -13,7 +13,7 @@ from polyfid.suggest.beliefs import ClassBelief
 from polyfid.suggest.strategies import RandomRows, Strategy
 
 #: Candidates whose gains are brought up to date at a time, and random ones of each level.
-_REFRESHED, _TYPICAL = 64, 32
+_REFRESHED, _TYPICAL = 32, 16
 #: Money counts as spent to this share of a price.
 _ROUNDING = 1e-9
 

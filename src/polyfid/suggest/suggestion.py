@@ -31,9 +31,9 @@ from polyfid.suggest.strategies import STRATEGIES, Strategy, make_strategy
 from polyfid.values import is_frame, to_python
 
 #: Rows that stand for all rows that predictions are wanted for; fewer do for a rough score.
-N_TARGETS, N_ROUGH_TARGETS = 256, 48
+N_TARGETS, N_ROUGH_TARGETS = 160, 48
 #: Draws of hyper-parameters over which gains are averaged; of many classes each has fewer.
-N_DRAWS, MIN_DRAWS = 24, 8
+N_DRAWS, MIN_DRAWS = 16, 8
 #: More candidates than this are first ranked by a rough score. Of each level the best ones and
 #: random ones stay, at least so many and so many per label that can be bought.
 N_EXACT, N_BEST, N_RANDOM, PER_LABEL = 4000, 1500, 500, 3
@@ -78,7 +78,7 @@ def suggest(
     n : int, optional
         The most labels.
     targets : array or data frame, optional
-        Rows that predictions are wanted for; at most 256 of them, drawn at random, are used. By
+        Rows that predictions are wanted for; at most 160 of them, drawn at random, are used. By
         default the pool.
     strategy : str
         "epig": information about the targets' labels, in nats; "brier": fall of their variance;
