@@ -1,15 +1,16 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+LABELSTUDIO := .venv-labelstudio
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-all check bench reproduce clean
+.PHONY: help demo test test-all test-labelstudio check bench reproduce clean
 
 help:  ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' Makefile | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' Makefile | expand -t 24
 
 demo: $(VENV)/.tool  ## a small problem with cheap and trusted labels, start to finish
 	$(BIN)/polyfid demo
@@ -19,6 +20,9 @@ test: $(VENV)/.dev  ## the tests, without the slow ones
 
 test-all: $(VENV)/.all  ## all tests, with a sampler to compare with
 	$(ONE_THREAD) $(BIN)/python -m pytest -q -n 2 --dist loadgroup
+
+test-labelstudio: $(VENV)/.dev $(LABELSTUDIO)/.installed  ## the loop with a real Label Studio, a gigabyte in an environment of its own
+	$(ONE_THREAD) $(BIN)/python tests/live/whole_loop.py $(LABELSTUDIO)/bin/label-studio
 
 check: $(VENV)/.dev  ## lint, format, types and the order of imports
 	$(BIN)/ruff check .
@@ -36,7 +40,7 @@ reproduce: $(VENV)/.experiments  ## the paper's experiments; ARGS="artificial --
 	$(BIN)/python -m experiments $(ARGS)
 
 clean:  ## remove the environment, caches and builds
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf .venv $(LABELSTUDIO) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Stamps: the library alone, with the command and its reports, with what the experiments need, with
@@ -50,6 +54,12 @@ $(VENV)/.core $(VENV)/.tool $(VENV)/.experiments $(VENV)/.dev $(VENV)/.all: pypr
 	@echo "Installing polyfid$(EXTRAS) into $(VENV)"
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable ".$(EXTRAS)"
 	@touch $(VENV)/.core $@
+
+$(LABELSTUDIO)/.installed: tests/live/requirements.txt
+	@echo "Installing Label Studio into $(LABELSTUDIO)"
+	@$(PYTHON) -m venv $(LABELSTUDIO)
+	@$(LABELSTUDIO)/bin/python -m pip install -qq --disable-pip-version-check --requirement $<
+	@touch $@
 
 $(BIN)/pip:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \

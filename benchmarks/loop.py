@@ -25,16 +25,18 @@ from polyfid import MultiFidelityClassifier, suggest
 
 FOLDER = Path(__file__).parent / "out" / "loop"
 N_BATCHES = 6
-#: Strategies by name: that of `suggest`, and the levels that it may buy at.
-STRATEGIES: dict[str, tuple[str, tuple[str, ...]]] = {
-    "epig": ("epig", LEVELS),
-    "brier": ("brier", LEVELS),
-    "error": ("error", LEVELS),
-    "bald": ("bald", LEVELS),
-    "margin": ("margin", LEVELS),
-    "random, half each": ("random", LEVELS),
-    "random, trusted only": ("random", LEVELS[1:]),
-    "trusted only, epig": ("epig", LEVELS[1:]),
+#: Strategies by name: options of `suggest`, and the levels that it may buy at. Margin and BALD take
+#: the best rows of all and none at random, as they are known.
+PLAIN: dict[str, Any] = {"audit": 0.0, "choices": None}
+STRATEGIES: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
+    "epig": ({}, LEVELS),
+    "brier": ({"strategy": "brier"}, LEVELS),
+    "error": ({"strategy": "error"}, LEVELS),
+    "bald": ({"strategy": "bald", **PLAIN}, LEVELS),
+    "margin": ({"strategy": "margin", **PLAIN}, LEVELS),
+    "random, half each": ({"strategy": "random"}, LEVELS),
+    "random, trusted only": ({"strategy": "random"}, LEVELS[1:]),
+    "trusted only, epig": ({}, LEVELS[1:]),
 }
 RANDOM = ("random, half each", "random, trusted only")
 #: Draws of the toy problems and of all others. Constants were chosen on seeds from 1000 on.
@@ -49,7 +51,7 @@ def play(
     **options: Any,
 ) -> dict[str, Any]:
     """Losses after the start and each batch, and what was bought."""
-    name, offered = STRATEGIES[strategy]
+    own, offered = STRATEGIES[strategy]
     prices = {level: game.costs[LEVELS.index(level)] for level in offered}
     alone = strategy == "trusted only, epig"
     bought = [_start(game, seed, t) for t in (0, 1)]
@@ -66,7 +68,7 @@ def play(
         losses.append(float(loss))
         counts.append([len(own) for own in bought])
         if batch < N_BATCHES:
-            given = {"strategy": name, "random_state": 100 * seed + batch, **options}
+            given = {"random_state": 100 * seed + batch, **own, **options}
             chosen = suggest(model, game.X, prices, budget=game.batch, **given)
             for t, own in enumerate(LEVELS):
                 new = chosen["row"][chosen["level"] == own].to_numpy()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logit
+from scipy.special import expit
 
 from benchmarks.figures import Skip
 from experiments import data as files
@@ -38,7 +38,6 @@ class Game:
     costs: tuple[float, float]
     batch: float
     start: tuple[int, int]
-    threshold: float | None = None
 
 
 def _toy(link: Callable[[Array], Array]) -> Callable[[int, Path | None], Game]:
@@ -69,8 +68,8 @@ def _level_set(
 ) -> Callable[[int, Path | None], Game]:
     """A psychometric function: what is detected depends on the stimulus's strength and frequency.
 
-    Wanted is where three of four are detected. The cheap level is another observer, whose
-    threshold is shifted and who guesses in a tenth of the trials.
+    The cheap level is another observer, whose threshold is shifted and who guesses in a tenth of
+    the trials.
     """
 
     def make(seed: int, data: Path | None) -> Game:
@@ -79,7 +78,7 @@ def _level_set(
         f = gain * (X[:, 1] - context(X[:, 0]))
         cheap = 0.1 * 0.5 + 0.9 * expit(f + bias(X[:, 0]))
         y = [(rng.uniform(size=len(X)) < p).astype(np.intp) for p in (cheap, expit(f))]
-        return _game(X, y, (1.0, 5.0), 40.0, (40, 12), threshold=0.75)
+        return _game(X, y, (1.0, 5.0), 40.0, (40, 12))
 
     return make
 
@@ -125,12 +124,11 @@ def _game(
     costs: tuple[float, float],
     batch: float,
     start: tuple[int, int],
-    threshold: float | None = None,
 ) -> Game:
     n = min(N_POOL, len(X) // 2)
     test = slice(n, n + N_TEST)
     answers = np.stack([labels[:n] for labels in y])
-    return Game(X[:n], answers, X[test], y[1][test], costs, batch, start, threshold)
+    return Game(X[:n], answers, X[test], y[1][test], costs, batch, start)
 
 
 def _shifted(x: Array) -> Array:
@@ -171,5 +169,3 @@ PROBLEMS: dict[str, Callable[[int, Path | None], Game]] = {
     "waveform-40": _stored("waveform-40", 0.2, 5.0),
     "spambase": _stored("spambase", 0.2, 5.0),
 }
-#: A latent value for a probability, so that level sets of both are the same.
-LATENT = logit

@@ -27,5 +27,5 @@ def test_example(script, tmp_path, monkeypatch):
 
 def test_every_example_is_in_the_list():
     listed = (FOLDER / "README.md").read_text(encoding="utf-8")
-    assert len(SCRIPTS) == 3
+    assert len(SCRIPTS) == 4
     assert all(f"`{script}`" in listed for script in SCRIPTS)

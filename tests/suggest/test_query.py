@@ -33,7 +33,7 @@ def test_indices_and_utilities_have_their_shapes():
 def test_they_are_what_suggest_says():
     y = labels()
     model = clone(MODEL).set_params(levels=[0]).fit(X[:12], y[:12], fidelity=np.zeros(12, int))
-    batch = suggest(model, X, {0: 1}, n=4, audit=0, random_state=0)
+    batch = suggest(model, X, {0: 1}, n=4, audit=0, choices=None, random_state=0)
     indices, utilities = QueryStrategy(MODEL).query(X, y, batch_size=4, return_utilities=True)
     assert indices.tolist() == batch["row"].tolist()
     np.testing.assert_allclose(np.nanmax(utilities, axis=1), batch["gain"])

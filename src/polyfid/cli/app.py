@@ -22,6 +22,7 @@ from polyfid.cli.annotators import annotators
 from polyfid.cli.buying import suggest
 from polyfid.cli.console import INTERRUPTED, complain, exit_codes
 from polyfid.cli.convert import check, convert
+from polyfid.cli.labelstudio import connect, serve
 from polyfid.cli.models import fit, inspect, predict
 from polyfid.cli.report import demo, evaluate, report
 from polyfid.cli.score import score
@@ -43,7 +44,7 @@ class _Command(_WithoutTypesOfFlags, TyperCommand):
 
 
 class _Group(_WithoutTypesOfFlags, TyperGroup):
-    """Verbs on one subject."""
+    """Verbs that belong together."""
 
 
 class _Verbs(_WithoutTypesOfFlags, TyperGroup):
@@ -147,12 +148,16 @@ _VERBS = (
 for _verb in _VERBS:
     app.command(cls=_Command)(_as_command(_verb))
 
-_study = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
-app.add_typer(
-    _study,
-    name="study",
-    cls=_Group,
-    help="Buy labels batch after batch: init, ask, tell, status.",
-)
-for _step in (studies.init, studies.ask, studies.tell, studies.status):
-    _study.command(cls=_Command)(_as_command(_step))
+#: Verbs that belong together: ``polyfid labelstudio connect``.
+_GROUPS: dict[str, tuple[str, tuple[Callable[..., Any], ...]]] = {
+    "study": (
+        "Buy labels batch after batch.",
+        (studies.init, studies.ask, studies.tell, studies.status),
+    ),
+    "labelstudio": ("Work with a running Label Studio.", (connect, serve)),
+}
+for _name, (_help, _verbs) in _GROUPS.items():
+    _group = typer.Typer(cls=_Group, no_args_is_help=True, rich_markup_mode="rich")
+    for _verb in _verbs:
+        _group.command(cls=_Command)(_as_command(_verb))
+    app.add_typer(_group, name=_name, help=_help)

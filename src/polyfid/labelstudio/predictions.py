@@ -80,11 +80,10 @@ def write_predictions(
             raise LabelStudioError(f"{name} must be text that is not empty, got {value!r}")
     with naming(tasks):
         ids, heads = _identify(tasks)
-    labels, values, decided = _read_probabilities(proba, ids, item_id)
-    control = {"from_name": from_name, "to_name": to_name, "type": "choices"}
+    labels, values, decided = read_probabilities(proba, ids, item_id)
     written = []
     for head, row, k in zip(heads, values, decided.tolist(), strict=True):
-        result = [{**control, "value": {"choices": [labels[k]]}}] if k >= 0 else []
+        result = [result_of(from_name, to_name, labels[k])] if k >= 0 else []
         score = float(row[k] if k >= 0 else row.max())
         scored = {"model_version": model_version, "score": score, "result": result}
         written.append({**head, **({"predictions": [scored]} if "data" in head else scored)})
@@ -95,6 +94,12 @@ def write_predictions(
         raise LabelStudioError(message) from error
     with replacing(path) as file:
         file.write(f"{content}\n".encode())
+
+
+def result_of(from_name: str, to_name: str, label: str) -> dict[str, Any]:
+    """A choice, as predictions and annotations have it."""
+    control = {"from_name": from_name, "to_name": to_name, "type": "choices"}
+    return {**control, "value": {"choices": [label]}}
 
 
 def _identify(tasks: Any) -> tuple[list[int | str], list[dict[str, Any]]]:
@@ -111,7 +116,7 @@ def _identify(tasks: Any) -> tuple[list[int | str], list[dict[str, Any]]]:
     raise LabelStudioError(f"tasks must be a file, a list of tasks or ids, got {kind}")
 
 
-def _read_probabilities(
+def read_probabilities(
     proba: Any, ids: list[int | str], item_id: str
 ) -> tuple[list[str], NDArray[np.float64], NDArray[np.intp]]:
     """Labels, and in the order of the tasks probabilities (tasks, labels) and decisions.

@@ -13,7 +13,7 @@ from polyfid.suggest.beliefs import ClassBelief
 from polyfid.suggest.strategies import RandomRows, Strategy
 
 #: Candidates whose gains are brought up to date at a time, and random ones of each level.
-_REFRESHED, _TYPICAL = 64, 32
+_REFRESHED, _TYPICAL = 32, 16
 #: Money counts as spent to this share of a price.
 _ROUNDING = 1e-9
 
@@ -33,20 +33,25 @@ class Pick:
 
 @dataclass(frozen=True)
 class Terms:
-    """What may be bought: prices per candidate, the money, the most rows and the audit's share."""
+    """What may be bought: prices per candidate, the money, the most rows and the audit's share.
+
+    ``choices`` is the number of random candidates per level of which each pick is the best; None
+    picks the best of all.
+    """
 
     cost: Array
     budget: float
     n: int
     audit: float
     repeat: bool
+    choices: int | None
 
 
 class Batch:
     """Chooses candidates greedily by gain per cost; every pick makes the others worth less.
 
-    Gains of candidates that were not looked at since the last pick count as upper bounds: labels
-    rarely make each other worth more.
+    Where the best of all is picked, gains of candidates that were not looked at since the last pick
+    count as upper bounds: labels rarely make each other worth more.
     """
 
     def __init__(
@@ -60,7 +65,9 @@ class Batch:
     ) -> None:
         self.beliefs, self.strategy, self.terms, self.rng = beliefs, strategy, terms, rng
         self.level = beliefs[0].level
-        self.gain = strategy.score(beliefs, np.arange(len(self.level)))
+        self.gain = np.zeros(len(self.level))
+        if terms.choices is None:
+            self._refresh(np.arange(len(self.level)))
         self.open = np.ones(len(self.level), dtype=bool)
         # Of very many candidates only some are a random sample, and audit rows must be random.
         self.random, self.is_top = random, is_top
@@ -116,6 +123,8 @@ class Batch:
             best = int(self.rng.choice(allowed))
             self._refresh(np.array([best]))
             return best
+        if self.terms.choices is not None:
+            return self._best_of(self._drawn(allowed[self.random[allowed]], self.terms.choices))
         worth = self.gain[allowed] / self.terms.cost[allowed]
         order = allowed[np.argsort(-worth, kind="stable")]
         best, most = -1, -np.inf
@@ -129,6 +138,17 @@ class Batch:
             if worth[k] > most:
                 best, most = int(chunk[k]), float(worth[k])
         return best
+
+    def _drawn(self, allowed: Indices, n: int) -> Indices:
+        """Random candidates, so many of each level."""
+        levels = self.level[allowed]
+        of_level = [allowed[levels == t] for t in np.unique(levels)]
+        drawn = [self.rng.choice(own, min(n, len(own)), replace=False) for own in of_level]
+        return np.concatenate(drawn)
+
+    def _best_of(self, candidates: Indices) -> int:
+        self._refresh(candidates)
+        return int(candidates[np.argmax(self.gain[candidates] / self.terms.cost[candidates])])
 
     def _refresh(self, candidates: Indices) -> None:
         self.gain[candidates] = self.strategy.score(self.beliefs, candidates)

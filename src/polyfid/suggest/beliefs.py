@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -52,13 +52,38 @@ class Channel:
 
 @dataclass(frozen=True)
 class Moments:
-    """Moments of candidates (n,), of targets (k,) and between them (n, k), of one structure."""
+    """Moments of candidates (n,), of targets (k,) and between them (n, k), of one posterior.
+
+    ``covariance`` is that before the first pick; ``own`` (n_picks, n) and ``told`` (n_picks, k) are
+    what picks take from it.
+    """
 
     mean: Array
     variance: Array
     target_mean: Array
     target_variance: Array
     covariance: Array
+    own: list[Array] = field(default_factory=list)
+    told: list[Array] = field(default_factory=list)
+
+    def with_targets(self, rows: Indices | slice) -> Array:
+        """Covariance of some candidates with all targets, after the picks, (len(rows), k)."""
+        before = self.covariance[rows]
+        if not self.own:
+            return before
+        return np.asarray(before - np.stack(self.own)[:, rows].T @ np.stack(self.told))
+
+    def pick(self, i: int, column: Array, precision: float) -> None:
+        """Condition on a site at candidate i, of which ``column`` has the covariances before."""
+        for own in self.own:
+            column -= own[i] * own
+        column[i] = self.variance[i]
+        scale = 1.0 / np.sqrt(max(self.variance[i], 0.0) + 1.0 / max(precision, _TINY**2))
+        own, told = column * scale, self.with_targets(np.array([i]))[0] * scale
+        self.variance[:] = np.maximum(self.variance - np.square(own), 0.0)
+        self.target_variance[:] = np.maximum(self.target_variance - np.square(told), 0.0)
+        self.own.append(own)
+        self.told.append(told)
 
     @classmethod
     def of(
@@ -131,8 +156,6 @@ class ClassBelief:
         self.channels = [Channel.of(one) for one in drawn]
         # Covariance of which posterior is right, between them; every pick tells something of it.
         self._doubt = np.diag(self.weights) - np.outer(self.weights, self.weights)
-        # Of each posterior, what earlier picks took from columns of its covariance.
-        self._taken: list[list[Array]] = [[] for _ in self.members]
 
     @cached_property
     def _joint(self) -> list[JointMoments]:
@@ -154,7 +177,7 @@ class ClassBelief:
             target_sd = np.sqrt(extra + at.target_variance)
             b = (at.target_mean - shift) / target_sd
             a = at.mean[rows] / sd
-            agreement = at.covariance[rows] / np.multiply.outer(sd, target_sd)
+            agreement = at.with_targets(rows) / np.multiply.outer(sd, target_sd)
             signs = sign_covariance(a[:, None], b, agreement)
             c = c + weight * channel.slope(level)[:, None] * signs
             own.append(channel.observed(ndtr(a), level))
@@ -183,7 +206,7 @@ class ClassBelief:
         for weight, at, channel in zip(self.weights, self.members, self.channels, strict=True):
             slopes = channel.slope(level) * expected_slope(at.mean[rows], at.variance[rows])
             target_slopes = expected_slope(at.target_mean, at.target_variance)
-            c = c + at.covariance[rows] * np.multiply.outer(weight * slopes, target_slopes)
+            c = c + at.with_targets(rows) * np.multiply.outer(weight * slopes, target_slopes)
             own.append(channel.observed(probability(at.mean[rows], at.variance[rows]), level))
             target.append(probability(at.target_mean, at.target_variance))
         return self._averaged(np.stack(own), np.stack(target), np.asarray(c))
@@ -203,15 +226,7 @@ class ClassBelief:
         told = self._doubt @ own
         self._doubt -= np.outer(told, told) / max(p * (1.0 - p), _TINY)
         for k, at in enumerate(self.members):
-            column = self._column(k, i)
-            column[i] = at.variance[i]
-            noise = 1.0 / max(self._precision(k, i), np.finfo(float).tiny)
-            scale = 1.0 / np.sqrt(max(at.variance[i], 0.0) + noise)
-            own, target = column * scale, at.covariance[i] * scale
-            at.variance[:] = np.maximum(at.variance - np.square(own), 0.0)
-            at.target_variance[:] = np.maximum(at.target_variance - np.square(target), 0.0)
-            at.covariance[:] -= np.multiply.outer(own, target)
-            self._taken[k].append(own)
+            at.pick(i, self._column(k, i), self._precision(k, i))
 
     def _precision(self, k: int, i: int) -> float:
         """Expected precision of a label of candidate i; labels that may be flipped say less."""
@@ -225,13 +240,11 @@ class ClassBelief:
         return float(expected_slope(mean, variance) * share)
 
     def _column(self, k: int, i: int) -> Array:
-        """Covariance of all candidates with candidate i under a structure."""
+        """Covariance of all candidates with candidate i under a posterior, before any pick."""
         column = self._joint[k].column(i)
         if self.spread is not None:
             points = self.points[k]
             mean = self.members[k].mean / self.spread.mean[points.level]
             inner, outer = _factors(self.spread, points, mean)
             column = inner * inner[i] * column + outer * outer[i]
-        for taken in self._taken[k]:
-            column -= taken[i] * taken
         return column

@@ -14,9 +14,9 @@ from polyfid.arrays import Array
 from polyfid.suggest.named_rows import NamedRows
 
 #: Steps uphill, and the step of finite differences as a share of the box.
-_STEPS, _DIFFERENCE = 8, 1e-3
-#: By what the length of a step is multiplied where the last one was a success, or was none.
-_LONGER, _SHORTER = 1.3, 0.4
+_STEPS, _DIFFERENCE = 4, 1e-3
+#: By what the length of a step is multiplied after one that did not lead uphill.
+_SHORTER = 0.4
 
 
 @dataclass(frozen=True)
@@ -76,27 +76,34 @@ class Box:
         return np.clip(low + unit * (high - low), low, high)
 
     def uphill(self, x: Array, score: Callable[[Array], Array], reach: float) -> Array:
-        """Points (n, d) of at least the score of those given, each within some steps of its own.
+        """Points (n, d) of at least the score of those given, none of which goes far.
 
         The gradient is by finite differences, all of them in one call of ``score`` per step;
-        ``reach`` is the length of the first step as a share of the box.
+        ``reach`` is the longest way, as a share of the box.
         """
         low, high = np.array(self.low), np.array(self.high)
-        unit = (x - low) / (high - low)
-        n, d = unit.shape
-        best, length = score(x), np.full(n, reach)
+        start = (x - low) / (high - low)
+        unit, (n, d) = start.copy(), start.shape
+        best, length = score(x), np.full(n, 0.5 * reach)
         moves = _DIFFERENCE * np.concatenate([np.eye(d), -np.eye(d)])
         for _ in range(_STEPS):
             probes = np.clip(unit[:, None] + moves, 0.0, 1.0)
             values = score(self._placed(probes.reshape(-1, d))).reshape(n, 2, d)
-            apart = np.einsum("nkd->nd", np.abs(probes - unit[:, None]))  # less at the walls
+            apart = np.abs(probes - unit[:, None]).sum(axis=2).reshape(n, 2, d).sum(axis=1)
             slope = (values[:, 0] - values[:, 1]) / np.maximum(apart, np.finfo(float).tiny)
             slope[((unit <= 0.0) & (slope < 0.0)) | ((unit >= 1.0) & (slope > 0.0))] = 0.0
-            steep = np.linalg.norm(slope, axis=1, keepdims=True)
-            direction = np.divide(slope, steep, out=np.zeros_like(slope), where=steep > 0.0)
-            trial = np.clip(unit + length[:, None] * direction, 0.0, 1.0)
+            trial = unit + length[:, None] * _of_length_one(slope)
+            way = trial - start
+            far = np.maximum(np.linalg.norm(way, axis=1, keepdims=True) / reach, 1.0)
+            trial = np.clip(start + way / far, 0.0, 1.0)
             reached = score(self._placed(trial))
             better = reached > best
             unit[better], best[better] = trial[better], reached[better]
-            length *= np.where(better, _LONGER, _SHORTER)
+            length *= np.where(better, 1.0, _SHORTER)
         return self._placed(unit)
+
+
+def _of_length_one(slope: Array) -> Array:
+    """Directions of slopes (n, d); zero where there is none."""
+    steep = np.linalg.norm(slope, axis=1, keepdims=True)
+    return np.divide(slope, steep, out=np.zeros_like(slope), where=steep > 0.0)

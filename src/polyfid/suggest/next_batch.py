@@ -17,8 +17,8 @@ from polyfid.suggest.named_rows import NamedRows
 from polyfid.suggest.study_rows import StudyRows
 from polyfid.suggest.suggestion import rank, suggest
 
-#: Points of a box among which labels are chosen, and how many per label of a batch are refined.
-N_CANDIDATES, REFINED_PER_LABEL, MOST_REFINED = 1024, 2, 64
+#: Points of a box among which labels are chosen.
+N_CANDIDATES = 1024
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ class Offer:
         most: int,
         rng: np.random.RandomState,
     ) -> NextBatch:
-        """Points of a box: quasi-random ones, the best of which go uphill first."""
+        """Points of a box: quasi-random ones, of which the chosen ones go uphill."""
         assert rows.box is not None
         even = rows.box.spread_out(N_CANDIDATES, self.seed).matrix()
         if model is None:
@@ -190,32 +190,20 @@ class Offer:
             known[len(even) :] = True
             batch = self._design(x, known, money, most, rng)
             return _of_points(batch, rows, even)
-        first = self._suggested(model, rows, even, targets, rng)
+        batch = self._suggested(model, rows, even, targets, rng)
         if self.how["strategy"] == "random":
-            return _of_points(first, rows, even)
-        refined = [even]
-        for t in np.unique(first.level):
-            chosen = first.row[(first.level == t) & ~first.audit]
-            best = self._worth(model, rows, even, t, targets)
-            wanted = min(MOST_REFINED, REFINED_PER_LABEL * len(chosen))
-            starts = np.union1d(chosen[:MOST_REFINED], np.argsort(-best)[: wanted // 2])
-            refined.append(
-                rows.box.uphill(
-                    even[starts],
-                    lambda x, t=t: self._worth(model, rows, x, t, targets),  # type: ignore[misc]
-                    reach=0.5 * N_CANDIDATES ** (-1.0 / even.shape[1]),
-                )
+            return _of_points(batch, rows, even)
+        # Each point goes uphill on its own, and no farther than the points are from each other, so
+        # that the batch stays diverse. Audit rows stay random points of the box.
+        x, spacing = even.copy(), N_CANDIDATES ** (-1.0 / even.shape[1])
+        for t in np.unique(batch.level[~batch.audit]):
+            chosen = np.unique(batch.row[(batch.level == t) & ~batch.audit])
+            x[chosen] = rows.box.uphill(
+                even[chosen],
+                lambda at, t=t: self._worth(model, rows, at, t, targets),  # type: ignore[misc]
+                reach=spacing,
             )
-        x = np.concatenate(refined)
-        batch = self._suggested(model, rows, x, targets, rng)
-        # Audit rows are random points of the box, not those that went uphill.
-        row, spare = (
-            batch.row.copy(),
-            rng.permutation(np.setdiff1d(np.arange(len(even)), batch.row)),
-        )
-        moved = np.flatnonzero(batch.audit & (row >= len(even)))
-        row[moved] = spare[: len(moved)]
-        return _of_points(replace(batch, row=row), rows, x)
+        return _of_points(batch, rows, x)
 
     def _worth(
         self,

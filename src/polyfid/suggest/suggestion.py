@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import sys
+import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import repeat
-from numbers import Real
+from dataclasses import dataclass, replace
 from typing import Any
 
 import narwhals as nw
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -20,22 +17,30 @@ from polyfid.estimator.classifier import MultiFidelityClassifier
 from polyfid.estimator.constraints import read_whole
 from polyfid.estimator.decisions import DecisionRule
 from polyfid.estimator.fitted import posterior_needed
-from polyfid.estimator.inputs import hash_pairs
 from polyfid.estimator.levels import encode_levels
 from polyfid.inference.linalg import suitable_threads
 from polyfid.learning.draws import Drawn, draw_posteriors
 from polyfid.learning.mixture import Mixture
 from polyfid.suggest.batches import Batch, Pick, Terms
 from polyfid.suggest.beliefs import ClassBelief
+from polyfid.suggest.candidates import (
+    Candidates,
+    is_positive,
+    offered,
+    read_costs,
+    read_limits,
+)
 from polyfid.suggest.strategies import STRATEGIES, Strategy, make_strategy
-from polyfid.values import is_frame, to_python
+from polyfid.values import is_frame
 
 #: Rows that stand for all rows that predictions are wanted for; fewer do for a rough score.
-N_TARGETS, N_ROUGH_TARGETS = 256, 48
+N_TARGETS, N_ROUGH_TARGETS = 160, 48
 #: Draws of hyper-parameters over which gains are averaged; of many classes each has fewer.
-N_DRAWS, MIN_DRAWS = 24, 8
-#: More candidates than this are first ranked by a rough score. Of each level the best ones and
-#: random ones stay, at least so many and so many per label that can be bought.
+N_DRAWS, MIN_DRAWS = 16, 8
+#: Of how many random rows per level each label is the best.
+CHOICES = 8
+#: Of more candidates than this some stay per level: random ones, and the best by a rough score if
+#: any row may be chosen; at least so many, and so many per label that can be bought.
 N_EXACT, N_BEST, N_RANDOM, PER_LABEL = 4000, 1500, 500, 3
 #: Rows whose scores are computed at a time.
 _BLOCK = 8192
@@ -54,6 +59,7 @@ def suggest(
     targets: Any = None,
     strategy: str = "epig",
     audit: float = 0.2,
+    choices: int | None = CHOICES,
     repeat: bool = False,
     error_costs: Any = None,
     threshold: float | None = None,
@@ -78,7 +84,7 @@ def suggest(
     n : int, optional
         The most labels.
     targets : array or data frame, optional
-        Rows that predictions are wanted for; at most 256 of them, drawn at random, are used. By
+        Rows that predictions are wanted for; at most 160 of them, drawn at random, are used. By
         default the pool.
     strategy : str
         "epig": information about the targets' labels, in nats; "brier": fall of their variance;
@@ -88,6 +94,10 @@ def suggest(
     audit : float
         Share of the labels at the top level that are drawn at random and marked. Scores on rows
         that were chosen are biased; on audit rows they are not.
+    choices : int, optional
+        Each label is the best one of so many random rows per level. None: of all rows. The very
+        best rows lie far apart from each other, so that their labels do not show how noisy labels
+        are, and models of them are too certain: see docs/what_to_label.md.
     repeat : bool
         Also offer rows that have a label at that level, as repetitions. What is labelled is known
         of models that were fitted to rows in memory; keep others out of the pool.
@@ -130,23 +140,26 @@ def suggest(
             targets=targets,
             strategy=strategy,
             audit=audit,
+            choices=choices,
             repeat=repeat,
             error_costs=error_costs,
             threshold=threshold,
             random_state=random_state,
         )
     question = _Question.of(model, strategy, error_costs, threshold)
-    offer = _read_costs(model, costs)
+    offer = read_costs(model, costs)
     rng = check_random_state(random_state)
-    if not (_is_positive(audit) or audit == 0) or audit > 1:
+    choices = None if choices is None else read_whole("choices", choices, 1)
+    if not (is_positive(audit) or audit == 0) or audit > 1:
         raise ValueError(f"audit must be a share from 0 to 1, got {audit!r}")
-    money, most = _read_limits(budget, n, min(offer.values()))
+    money, most = read_limits(budget, n, min(offer.values()))
     x = _rows_of(model, "pool", pool)
     at = _targets_of(model, targets, x, rng)
     with posterior_needed(), suitable_threads(max(m.size for m in model._mixtures)):
-        candidates = _offered(model, x, offer, repeat)
-        candidates = _screened(question, x, candidates, at, offer, min(most, len(candidates)), rng)
-        terms = Terms(candidates.cost(offer), money, most, float(audit), repeat)
+        candidates = offered(model, x, offer, repeat)
+        if len(candidates) > N_EXACT:
+            candidates = _thinned(question, x, candidates, at, most, choices, rng)
+        terms = Terms(candidates.cost(offer), money, most, float(audit), repeat, choices)
         draws = question.draws(rng)
         beliefs = question.beliefs(x[candidates.row], candidates.level, at, draws)
         is_top = candidates.level == len(model.levels_) - 1
@@ -227,7 +240,7 @@ class _Question:
             )
         if threshold is not None and strategy != "boundary":
             raise ValueError(f'threshold goes with strategy="boundary", not {strategy!r}')
-        if threshold is not None and not (_is_positive(threshold) and threshold < 1):
+        if threshold is not None and not (is_positive(threshold) and threshold < 1):
             raise ValueError(f"threshold must be a probability between 0 and 1, got {threshold!r}")
         costs = 1.0 - np.eye(n_classes) if rule is None else rule.costs
         if threshold is None and strategy == "boundary":
@@ -245,6 +258,11 @@ class _Question:
         n = max(MIN_DRAWS, N_DRAWS // len(self.mixtures))
         return [draw_posteriors(m, n, self.weak_prior, rng) for m in self.mixtures]
 
+    def rough_score(self, x: Array, candidates: Candidates, targets: Array) -> Array:
+        """Which of very many candidates deserve a score, hyper-parameters taken as known."""
+        beliefs = self.beliefs(x[candidates.row], candidates.level, targets)
+        return self.strategy.rough_score(beliefs, slice(0, len(candidates)))
+
     def beliefs(
         self, x: Array, level: Indices, targets: Array, draws: list[list[Drawn]] | None = None
     ) -> list[ClassBelief]:
@@ -256,23 +274,8 @@ class _Question:
         tops = np.full(len(targets), top, dtype=np.intp)
         return [
             ClassBelief(m, None, m.placed(x, level), m.placed(targets, tops), drawn)
-            for m, drawn in zip(self.mixtures, draws or repeat(None), strict=False)
+            for m, drawn in zip(self.mixtures, draws or itertools.repeat(None), strict=False)
         ]
-
-
-@dataclass(frozen=True)
-class _Candidates:
-    """Pairs of a row and a level, sorted by level; ``random`` ones are a random sample of all."""
-
-    row: Indices
-    level: Indices
-    random: NDArray[np.bool_]
-
-    def __len__(self) -> int:
-        return len(self.row)
-
-    def cost(self, offer: Mapping[int, float]) -> Array:
-        return np.array([offer[t] for t in self.level.tolist()])
 
 
 def _rows_of(model: MultiFidelityClassifier, name: str, rows: Any) -> Array:
@@ -291,103 +294,40 @@ def _targets_of(
     return rows
 
 
-def _read_costs(model: MultiFidelityClassifier, costs: Any) -> dict[int, float]:
-    """Costs by number of the level."""
-    if not isinstance(costs, Mapping) or not costs:
-        raise ValueError(
-            f"costs must be a dictionary of prices by level, such as {{{model.levels_[-1]!r}: 8}}; "
-            f"got {costs!r}"
-        )
-    names = {to_python(name): t for t, name in enumerate(model.levels_)}
-    offer = {}
-    for name, cost in costs.items():
-        if to_python(name) not in names:
-            raise ValueError(
-                f"costs name the level {name!r}, and the model's levels are {list(model.levels_)}"
-            )
-        if not _is_positive(cost):
-            raise ValueError(f"the cost of {name!r} must be a number above 0, got {cost!r}")
-        offer[names[to_python(name)]] = float(cost)
-    return dict(sorted(offer.items()))
-
-
-def _is_positive(value: Any) -> bool:
-    is_number = isinstance(value, Real) and not isinstance(value, bool)
-    return is_number and 0.0 < float(value) < np.inf
-
-
-def _read_limits(budget: Any, n: Any, least: float) -> tuple[float, int]:
-    """Money, and how many labels it buys at most."""
-    if budget is None and n is None:
-        raise ValueError("give budget=, the money to spend, or n=, the number of labels, or both")
-    if budget is not None and not _is_positive(budget):
-        raise ValueError(f"budget must be a number above 0, got {budget!r}")
-    if budget is not None and budget < least * (1.0 - 1e-9):
-        raise ValueError(f"budget={budget:g} buys no label: the cheapest one costs {least:g}")
-    most = sys.maxsize if n is None else read_whole("n", n, 1)
-    if budget is None:
-        return np.inf, most
-    return float(budget), min(most, int(budget / least * (1.0 + 1e-9)))
-
-
-def _offered(
-    model: MultiFidelityClassifier, x: Array, offer: Mapping[int, float], repeat: bool
-) -> _Candidates:
-    """All rows at all levels that have a cost, without those that are labelled already."""
-    labelled = model._fitted.info.labelled
-    rows, levels = [], []
-    for t in offer:
-        level = np.full(len(x), t, dtype=np.intp)
-        free = np.ones(len(x), dtype=bool)
-        if labelled is not None and not repeat:
-            free = ~np.isin(hash_pairs(x, level), labelled)
-        rows.append(np.flatnonzero(free))
-        levels.append(level[free])
-    row = np.concatenate(rows)
-    if not len(row):
-        names = [model.levels_[t] for t in offer]
-        raise ValueError(
-            f"pool has no row without a label at the levels {names}; add rows, or pass repeat=True "
-            "to label rows again"
-        )
-    return _Candidates(row, np.concatenate(levels), np.ones(len(row), dtype=bool))
-
-
-def _screened(
+def _thinned(
     question: _Question,
     x: Array,
-    all_: _Candidates,
+    candidates: Candidates,
     targets: Array,
-    offer: Mapping[int, float],
     most: int,
+    choices: int | None,
     rng: np.random.RandomState,
-) -> _Candidates:
-    """Of very many candidates the best ones by a rough score, and random ones."""
-    if len(all_) <= N_EXACT:
-        return all_
+) -> Candidates:
+    """Of very many candidates random ones, and the best by a rough score if any may be chosen."""
     if len(targets) > N_ROUGH_TARGETS:
         targets = targets[rng.choice(len(targets), N_ROUGH_TARGETS, replace=False)]
+    wanted = PER_LABEL * min(most, len(candidates))
     kept, is_random = [], []
-    for t in offer:
-        own = np.flatnonzero(all_.level == t)
-        random = rng.permutation(own)[: max(N_RANDOM, PER_LABEL * most)]
-        gain = [np.empty(0)]
-        for start in range(0, len(own), _BLOCK):
-            rows = own[start : start + _BLOCK]
-            beliefs = question.beliefs(x[all_.row[rows]], all_.level[rows], targets)
-            gain.append(question.strategy.rough_score(beliefs, slice(0, len(rows))))
-        best = own[np.argsort(-np.concatenate(gain), kind="stable")]
-        chosen = np.union1d(random, best[: max(N_BEST, PER_LABEL * most)])
+    for own in candidates.by_level():
+        random = rng.permutation(own)[: max(N_RANDOM, wanted)]
+        chosen = np.sort(random)
+        if choices is None:
+            gain = [
+                question.rough_score(x, candidates.take(own[start : start + _BLOCK]), targets)
+                for start in range(0, len(own), _BLOCK)
+            ]
+            best = own[np.argsort(-np.concatenate(gain), kind="stable")]
+            chosen = np.union1d(random, best[: max(N_BEST, wanted)])
         kept.append(chosen)
         is_random.append(np.isin(chosen, random))
-    chosen = np.concatenate(kept)
-    return _Candidates(all_.row[chosen], all_.level[chosen], np.concatenate(is_random))
+    thinned = candidates.take(np.concatenate(kept))
+    return replace(thinned, random=np.concatenate(is_random))
 
 
 def _frame(
     pool: Any,
     model: MultiFidelityClassifier,
-    candidates: _Candidates,
+    candidates: Candidates,
     cost: Array,
     picks: Sequence[Pick],
 ) -> Any:
