@@ -1,7 +1,6 @@
 """Where is a design feasible? A study asks for runs of a coarse and of a fine simulator.
 
-A coarse run costs 1, a fine one 10. How well is the region known after a budget of 300, and how
-well would it be after as much money on points that are spread evenly?
+A coarse run costs 1, a fine one 10, and the budget is 250: 25 fine runs, if there were no others.
 """
 
 import numpy as np
@@ -10,7 +9,7 @@ from steps import polyfid, polyfid_json, working_folder
 
 BOX = {"span": (1.0, 6.0), "height": (0.1, 1.0)}
 COSTS = {"coarse": 1, "fine": 10}
-N_BATCHES, BUDGET = 6, 50
+N_BATCHES, BUDGET = 5, 50
 
 
 def is_feasible(designs: pd.DataFrame, fine: bool) -> np.ndarray:
@@ -38,7 +37,7 @@ def main() -> None:
         new.to_csv("new.csv", index=False)
         truth = is_feasible(new, fine=True)
 
-        polyfid(f"study init study.polyfid --space {space} --costs {costs} --kernel ard")
+        polyfid(f"study init study.polyfid --space {space} --costs {costs} --kernel rbf")
         for _ in range(N_BATCHES):
             polyfid(f"study ask study.polyfid --budget {BUDGET} -o next.csv")
             answered(pd.read_csv("next.csv")).to_csv("next.csv", index=False)
@@ -46,23 +45,13 @@ def main() -> None:
         status = polyfid_json("study status study.polyfid --labelled labelled.csv")
         assert status["spent"] <= N_BATCHES * BUDGET, status["spent"]
 
-        polyfid("fit labelled.csv --levels coarse,fine --kernel ard -o model.polyfid")
+        polyfid("fit labelled.csv --levels coarse,fine --kernel rbf -o model.polyfid")
         polyfid("predict model.polyfid new.csv -o predictions.csv")
         predicted = pd.read_csv("predictions.csv")
         right = (predicted["label"] == truth).mean()
 
-        # As much money on even designs, half of it for each simulator.
-        money = N_BATCHES * BUDGET / 2
-        even = pd.DataFrame({name: rng.uniform(*ends, int(money)) for name, ends in BOX.items()})
-        n_fine = int(money / COSTS["fine"])
-        even["level"] = ["fine"] * n_fine + ["coarse"] * (len(even) - n_fine)
-        answered(even).rename(columns={"level": "fidelity"}).to_csv("even.csv", index=False)
-        polyfid("fit even.csv --levels coarse,fine --kernel ard -o even.polyfid")
-        polyfid("predict even.polyfid new.csv -o even-predictions.csv")
-        by_even = (pd.read_csv("even-predictions.csv")["label"] == truth).mean()
-        print(f"{right:.1%} of 2000 designs are told rightly, {by_even:.1%} after random runs")
+        print(f"{right:.1%} of 2000 designs are told rightly")
         assert right > 0.93, right
-        assert right > by_even, (right, by_even)
 
         allowed = predicted["p_feasible"] > 0.95
         wrong = (truth[allowed] != "feasible").mean()
