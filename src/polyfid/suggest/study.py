@@ -24,6 +24,9 @@ from polyfid.suggest.study_file import SETTINGS, StudyFile, read_levels
 from polyfid.suggest.study_rows import StudyRows
 from polyfid.suggest.told_rows import OWN, AnswerReader
 
+#: Rows at which the expected loss is computed; of more targets a sample.
+_N_EXPECTED = 5000
+
 
 @dataclass(frozen=True)
 class _Fit:
@@ -338,13 +341,17 @@ class Study(StudyFile):
     ) -> Record:
         """How the study does now."""
         audit = np.array([a.audit for a in self._ledger.answers], dtype=bool)
+        targets = self._targets
+        if len(targets) > _N_EXPECTED:
+            rng = np.random.RandomState(self.random_state % 2**32)  # the same ones each time
+            targets = targets[np.sort(rng.choice(len(targets), _N_EXPECTED, replace=False))]
         return Record(
             batch=-1,
             asked=0,
             cost=0.0,
             spent=self.spent,
             labels=self.counts,
-            expected=expected_loss(model.predict_proba(self._rows.input(self._targets))),
+            expected=expected_loss(model.predict_proba(self._rows.input(targets))),
             held_out=held_out_losses(model, x, label, level, audit),
         )
 
