@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from benchmarks import (
     adversary,
+    advise,
     against_gpboost,
     against_sklearn,
     convergence,
@@ -58,4 +59,5 @@ BENCHMARKS: dict[str, Callable[[Context], list[Figure]]] = {
     "verdicts": verdicts.run,
     "loop": loop.run,
     "adversary": adversary.run,
+    "advise": advise.run,
 }

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from polyfid.estimator.model_selection import TrustedKFold, TrustedShuffleSplit
     from polyfid.evaluation import evaluate
     from polyfid.model_files import load
+    from polyfid.suggest.budget import advise
     from polyfid.suggest.study import Study
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "TrustedOnly",
     "TrustedShuffleSplit",
     "__version__",
+    "advise",
     "evaluate",
     "load",
     "stack_levels",
@@ -45,6 +47,7 @@ _HOMES = {
     "TrustedKFold": "estimator.model_selection",
     "TrustedOnly": "estimator.baselines",
     "TrustedShuffleSplit": "estimator.model_selection",
+    "advise": "suggest.budget",
     "evaluate": "evaluation",
     "load": "model_files",
     "stack_levels": "estimator.levels",

@@ -18,6 +18,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from polyfid import __version__
 from polyfid.cli import studies
+from polyfid.cli.advise import advise
 from polyfid.cli.annotators import annotators
 from polyfid.cli.buying import suggest
 from polyfid.cli.console import INTERRUPTED, complain, exit_codes
@@ -143,7 +144,7 @@ def _as_command(verb: Callable[..., Any]) -> Callable[..., Any]:
 
 _VERBS = (
     *(demo, check, fit, predict, score, evaluate, report, suggest),
-    *(inspect, annotators, convert),
+    *(advise, inspect, annotators, convert),
 )
 for _verb in _VERBS:
     app.command(cls=_Command)(_as_command(_verb))

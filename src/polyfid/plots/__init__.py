@@ -5,6 +5,7 @@ again, and what was computed are attributes, like ``figure_``, ``axes_`` and the
 ``ax_``. They need matplotlib (``pip install "polyfid[plot]"``).
 
 >>> from polyfid.plots import (
+...     AdviceDisplay,
 ...     ComparisonDisplay,
 ...     DiscrepancyDisplay,
 ...     FeasibilityDisplay,
@@ -13,6 +14,7 @@ again, and what was computed are attributes, like ``figure_``, ``axes_`` and the
 ... )
 """
 
+from polyfid.plots.advice import AdviceDisplay
 from polyfid.plots.comparison import ComparisonDisplay
 from polyfid.plots.discrepancy import DiscrepancyDisplay
 from polyfid.plots.feasibility import FeasibilityDisplay
@@ -20,6 +22,7 @@ from polyfid.plots.study_display import StudyDisplay
 from polyfid.plots.trust import TrustDisplay
 
 __all__ = [
+    "AdviceDisplay",
     "ComparisonDisplay",
     "DiscrepancyDisplay",
     "FeasibilityDisplay",

@@ -18,11 +18,13 @@ from polyfid._version import __version__
 from polyfid.atomic import replacing
 from polyfid.evaluation import Evaluation
 from polyfid.report import maps, sections
+from polyfid.report.advice import advice as budget_section
 from polyfid.report.charts import bars_chart, page_style
 from polyfid.report.fitted_table import FittedTable
 from polyfid.report.next_labels import next_labels
 from polyfid.report.page import clean, shorten_all, to_html
 from polyfid.report.rows_to_check import surprising_rows, uncertain_rows, wrong_labels
+from polyfid.suggest import Advice
 from polyfid.tables import LabelledTable, TableModel
 
 MOST_BARS = 12  # features whose relevance is drawn
@@ -49,6 +51,7 @@ def render(
     annotators: pd.DataFrame | None = None,
     batch: pd.DataFrame | None = None,
     history: Sequence[Mapping[str, Any]] = (),
+    advice: Advice | None = None,
 ) -> str:
     """The report of a fitted model as one self-contained HTML page.
 
@@ -75,6 +78,8 @@ def render(
         Labels to buy next, as of `polyfid.suggest` or `Study.ask`.
     history : sequence of dict
         ``history_`` of a study, of which the page then shows the progress.
+    advice : Advice, optional
+        From `polyfid.advise`; adds the section on how to split a budget.
 
     Examples
     --------
@@ -111,6 +116,7 @@ def render(
         "comparison": None,
         "next": None,
         "trust": None,
+        "budget": None,
         "calibration": None,
         "model_lines": [(clean(h), clean(text)) for h, text in report.lines if h != "warning"],
         "command": clean(command or ""),
@@ -134,6 +140,8 @@ def render(
         if len(table.levels) > 1:
             contents["trust"] = maps.trust(fitted)
             contents["rows"] |= wrong_labels(fitted)
+        if advice is not None:
+            contents["budget"] = budget_section(advice)
         if evaluation is not None:
             contents["title"] = clean(title or "Do the cheaper labels help?")
             contents["verdict"] = sections.verdict(evaluation)

@@ -7,12 +7,24 @@ import sys
 from types import ModuleType
 from typing import Any
 
+from polyfid.suggest.advice import Advice, BudgetPlan, Promise
+from polyfid.suggest.budget import advise
 from polyfid.suggest.ledger import Told
 from polyfid.suggest.query import QueryStrategy
 from polyfid.suggest.study import Study
 from polyfid.suggest.suggestion import rank, suggest
 
-__all__ = ["QueryStrategy", "Study", "Told", "rank", "suggest"]
+__all__ = [
+    "Advice",
+    "BudgetPlan",
+    "Promise",
+    "QueryStrategy",
+    "Study",
+    "Told",
+    "advise",
+    "rank",
+    "suggest",
+]
 
 
 class _CallableModule(ModuleType):

@@ -153,7 +153,7 @@ def suggest(
     if not (is_positive(audit) or audit == 0) or audit > 1:
         raise ValueError(f"audit must be a share from 0 to 1, got {audit!r}")
     money, most = read_limits(budget, n, min(offer.values()))
-    x = _rows_of(model, "pool", pool)
+    x = rows_of(model, "pool", pool)
     at = _targets_of(model, targets, x, rng)
     with posterior_needed(), suitable_threads(max(m.size for m in model._mixtures)):
         candidates = offered(model, x, offer, repeat)
@@ -199,7 +199,7 @@ def rank(
     question = _Question.of(model, strategy, error_costs, threshold)
     top = len(model.levels_) - 1
     t = top if level is None else int(encode_levels([level], model.levels_, "level")[0])
-    x = _rows_of(model, "pool", pool)
+    x = rows_of(model, "pool", pool)
     rng = check_random_state(random_state)
     at = _targets_of(model, targets, x, rng)
     gains = [np.empty(0)]
@@ -278,7 +278,7 @@ class _Question:
         ]
 
 
-def _rows_of(model: MultiFidelityClassifier, name: str, rows: Any) -> Array:
+def rows_of(model: MultiFidelityClassifier, name: str, rows: Any) -> Array:
     """Features of rows in numbers, in their order."""
     if len(np.shape(rows)) == 2 and np.shape(rows)[0] == 0:
         raise ValueError(f"{name} has no rows; give the rows that may be labelled")
@@ -288,7 +288,7 @@ def _rows_of(model: MultiFidelityClassifier, name: str, rows: Any) -> Array:
 def _targets_of(
     model: MultiFidelityClassifier, targets: Any, x: Array, rng: np.random.RandomState
 ) -> Array:
-    rows = x if targets is None else _rows_of(model, "targets", targets)
+    rows = x if targets is None else rows_of(model, "targets", targets)
     if len(rows) > N_TARGETS:
         rows = rows[np.sort(rng.choice(len(rows), N_TARGETS, replace=False))]
     return rows

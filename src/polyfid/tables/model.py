@@ -224,7 +224,7 @@ class TableModel(TablePredictor):
         evaluation : Evaluation, optional
             Of the same rows, if there is one already.
         **page
-            ``title``, ``warnings``, ``annotators``, ``command`` and ``seed`` of
+            ``title``, ``warnings``, ``annotators``, ``advice``, ``command`` and ``seed`` of
             `polyfid.report.render`.
 
         Returns

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from polyfid.estimator.classifier import MultiFidelityClassifier
 from polyfid.estimator.decisions import Costs, DecisionRule
 from polyfid.rows.source import one_blas_thread
-from polyfid.suggest.suggestion import suggest
+from polyfid.suggest import Advice, advise, suggest
 from polyfid.tables.embeddings import Embeddings
 from polyfid.tables.encoder import TableEncoder, Unknown, warn_of_unknown
 from polyfid.tables.places import (
@@ -158,6 +158,44 @@ class TablePredictor:
         frames = (None if f is None else self._read(f) for f in (pool, targets))
         rows, wanted = (None if f is None else self.to_numbers(f) for f in frames)
         return suggest(self.classifier, rows, costs, targets=wanted, **options)
+
+    def advise(
+        self,
+        pool: Any,
+        costs: Mapping[Any, float],
+        budget: float,
+        *,
+        targets: Any = None,
+        **options: Any,
+    ) -> Advice:
+        """How to split a budget between levels, and whether to spend it.
+
+        Parameters
+        ----------
+        pool : data frame of pandas or polars, or path
+            Rows that may be labelled; other columns than those of the model do not matter.
+        costs, budget
+            What a label of each level costs, and what a plan may cost.
+        targets : data frame or path, optional
+            Rows that predictions are wanted for; by default the pool.
+        **options
+            ``history``, ``least_gain`` and ``random_state`` of `polyfid.advise`.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from polyfid import MultiFidelityClassifier
+        >>> from polyfid.tables import TableModel, read_labelled
+        >>> rows = pd.DataFrame({"x": range(20), "label": ["leak"] * 10 + ["ok"] * 10})
+        >>> table = read_labelled([], level_files={"expert": rows})
+        >>> model = TableModel.fit(table, MultiFidelityClassifier("rbf"))
+        >>> new = pd.DataFrame({"x": [0.5, 9.5, 18.5]})
+        >>> model.advise(new, {"expert": 3}, 6).best.labels
+        {'expert': 2}
+        """
+        frames = (None if f is None else self._read(f) for f in (pool, targets))
+        rows, wanted = (None if f is None else self.to_numbers(f) for f in frames)
+        return advise(self.classifier, rows, costs, budget, targets=wanted, **options)
 
     def _read(self, frame: Any) -> pd.DataFrame:
         return read_table(frame, text={*self.text_columns()})
