@@ -90,7 +90,7 @@ def suggest(
         wanted = None
         if targets is not None:
             texts = loaded.text_columns()
-            wanted = loaded.to_numbers(read_table(rows_of(targets), text=texts, **text.csv))
+            wanted = read_table(rows_of(targets), text=texts, **text.csv)
         batch = suggest_of_table(
             loaded,
             pool,
@@ -117,7 +117,7 @@ def suggest_of_table(
     from polyfid.tables import read_table
 
     frame = read_table(rows_of(pool), text=model.text_columns(), **csv)
-    batch: pd.DataFrame = model.classifier.suggest(model.to_numbers(frame), prices, **how)
+    batch = model.suggest(frame, prices, **how)
     rows, taken = frame.iloc[batch["row"].to_numpy()], {*batch.columns, "label"}
     for name in frame.columns:
         batch[f"{name}_given" if name in taken else name] = rows[name].to_numpy()

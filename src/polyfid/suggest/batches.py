@@ -35,11 +35,12 @@ class Pick:
 class Terms:
     """What may be bought: prices per candidate, the money, the most rows and the audit's share.
 
-    ``choices`` is the number of random candidates per level of which each pick is the best; None
-    picks the best of all.
+    Candidates are compared by gain per ``compared``, which are costs too. ``choices`` is the number
+    of random candidates per level of which each pick is the best; None picks the best of all.
     """
 
     cost: Array
+    compared: Array
     budget: float
     n: int
     audit: float
@@ -125,15 +126,15 @@ class Batch:
             return best
         if self.terms.choices is not None:
             return self._best_of(self._drawn(allowed[self.random[allowed]], self.terms.choices))
-        worth = self.gain[allowed] / self.terms.cost[allowed]
+        worth = self.gain[allowed] / self.terms.compared[allowed]
         order = allowed[np.argsort(-worth, kind="stable")]
         best, most = -1, -np.inf
         for start in range(0, len(order), _REFRESHED):
             chunk = order[start : start + _REFRESHED]
-            if most >= self.gain[chunk[0]] / self.terms.cost[chunk[0]]:
+            if most >= self.gain[chunk[0]] / self.terms.compared[chunk[0]]:
                 break
             self._refresh(chunk)
-            worth = self.gain[chunk] / self.terms.cost[chunk]
+            worth = self.gain[chunk] / self.terms.compared[chunk]
             k = int(np.argmax(worth))
             if worth[k] > most:
                 best, most = int(chunk[k]), float(worth[k])
@@ -148,7 +149,7 @@ class Batch:
 
     def _best_of(self, candidates: Indices) -> int:
         self._refresh(candidates)
-        return int(candidates[np.argmax(self.gain[candidates] / self.terms.cost[candidates])])
+        return int(candidates[np.argmax(self.gain[candidates] / self.terms.compared[candidates])])
 
     def _refresh(self, candidates: Indices) -> None:
         self.gain[candidates] = self.strategy.score(self.beliefs, candidates)

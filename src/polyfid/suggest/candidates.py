@@ -17,6 +17,10 @@ from polyfid.estimator.constraints import read_whole
 from polyfid.estimator.inputs import hash_pairs
 from polyfid.values import to_python
 
+#: What a cheap label promises counts for less while there are few trusted rows, by the factor
+#: 1 + CAUTION / (number of trusted rows): it holds only if levels are linked as they seem to be.
+CAUTION = 60.0
+
 
 @dataclass(frozen=True)
 class Candidates:
@@ -60,6 +64,13 @@ def read_costs(model: MultiFidelityClassifier, costs: Any) -> dict[int, float]:
             raise ValueError(f"the cost of {name!r} must be a number above 0, got {cost!r}")
         offer[names[to_python(name)]] = float(cost)
     return dict(sorted(offer.items()))
+
+
+def cautious(model: MultiFidelityClassifier, cost: Array, level: Indices) -> Array:
+    """Costs by which candidates are compared: those of cheap levels are raised, see `CAUTION`."""
+    n_trusted = max(int(model._fitted.info.counts[-1].sum()), 1)
+    is_cheap = level < len(model.levels_) - 1
+    return np.asarray(cost * np.where(is_cheap, 1.0 + CAUTION / n_trusted, 1.0))
 
 
 def is_positive(value: Any) -> bool:

@@ -15,8 +15,9 @@ from polyfid.estimator.classifier import MultiFidelityClassifier
 from polyfid.estimator.constraints import read_whole
 from polyfid.estimator.fitted import posterior_needed
 from polyfid.inference.linalg import suitable_threads
+from polyfid.suggest.candidates import cautious
 from polyfid.suggest.designs import farthest_first
-from polyfid.suggest.suggestion import _Question
+from polyfid.suggest.suggestion import Question
 
 #: Rows that stand for all of X, for which predictions are wanted.
 _MOST_TARGETS = 256
@@ -165,7 +166,8 @@ class QueryStrategy(BaseEstimator):
         if len(X) > _MOST_TARGETS:
             targets = X[rng.choice(len(X), _MOST_TARGETS, replace=False)]
         prices = np.array([float((self.costs or {}).get(name, 1.0)) for name in model.levels_])
-        question = _Question.of(model, self.strategy, None, None)
+        prices = cautious(model, prices, np.arange(len(prices)))
+        question = Question.of(model, self.strategy, None, None)
         free, chosen, utilities = np.ones(len(row), dtype=bool), [], []
         with posterior_needed(), suitable_threads(max(m.size for m in model._mixtures)):
             beliefs = question.beliefs(rows[row], level, targets)

@@ -25,6 +25,7 @@ from polyfid.suggest.batches import Batch, Pick, Terms
 from polyfid.suggest.beliefs import ClassBelief
 from polyfid.suggest.candidates import (
     Candidates,
+    cautious,
     is_positive,
     offered,
     read_costs,
@@ -69,7 +70,9 @@ def suggest(
 
     A label is worth what it is expected to teach about the trusted labels of ``targets``, per unit
     of money. Rows are chosen one after the other, each with regard to what the earlier ones will
-    have taught, so that a batch is diverse.
+    have taught, so that a batch is diverse. While there are few trusted rows, what cheap labels
+    promise counts for less, by 1 + 60 / (number of trusted rows): it holds only if the levels are
+    linked as they seem to be.
 
     Parameters
     ----------
@@ -146,7 +149,7 @@ def suggest(
             threshold=threshold,
             random_state=random_state,
         )
-    question = _Question.of(model, strategy, error_costs, threshold)
+    question = Question.of(model, strategy, error_costs, threshold)
     offer = read_costs(model, costs)
     rng = check_random_state(random_state)
     choices = None if choices is None else read_whole("choices", choices, 1)
@@ -159,7 +162,9 @@ def suggest(
         candidates = offered(model, x, offer, repeat)
         if len(candidates) > N_EXACT:
             candidates = _thinned(question, x, candidates, at, most, choices, rng)
-        terms = Terms(candidates.cost(offer), money, most, float(audit), repeat, choices)
+        cost = candidates.cost(offer)
+        compared = cautious(model, cost, candidates.level)
+        terms = Terms(cost, compared, money, most, float(audit), repeat, choices)
         draws = question.draws(rng)
         beliefs = question.beliefs(x[candidates.row], candidates.level, at, draws)
         is_top = candidates.level == len(model.levels_) - 1
@@ -196,7 +201,7 @@ def rank(
     >>> gain.shape, bool((gain >= 0).all())
     ((7,), True)
     """
-    question = _Question.of(model, strategy, error_costs, threshold)
+    question = Question.of(model, strategy, error_costs, threshold)
     top = len(model.levels_) - 1
     t = top if level is None else int(encode_levels([level], model.levels_, "level")[0])
     x = rows_of(model, "pool", pool)
@@ -213,7 +218,7 @@ def rank(
 
 
 @dataclass(frozen=True)
-class _Question:
+class Question:
     """What is asked, of which model."""
 
     mixtures: Sequence[Mixture]
@@ -223,7 +228,7 @@ class _Question:
     @classmethod
     def of(
         cls, model: MultiFidelityClassifier, strategy: str, error_costs: Any, threshold: Any
-    ) -> _Question:
+    ) -> Question:
         check_is_fitted(model, "report_")
         if strategy not in STRATEGIES:
             raise ValueError(f"strategy must be one of {list(STRATEGIES)}, got {strategy!r}")
@@ -295,7 +300,7 @@ def _targets_of(
 
 
 def _thinned(
-    question: _Question,
+    question: Question,
     x: Array,
     candidates: Candidates,
     targets: Array,
