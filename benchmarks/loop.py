@@ -51,7 +51,7 @@ def play(
     **options: Any,
 ) -> dict[str, Any]:
     """Losses after the start and each batch, and what was bought."""
-    own, offered = STRATEGIES[strategy]
+    how, offered = STRATEGIES[strategy]
     prices = {level: game.costs[LEVELS.index(level)] for level in offered}
     alone = strategy == "trusted only, epig"
     bought = [_start(game, seed, t) for t in (0, 1)]
@@ -68,7 +68,7 @@ def play(
         losses.append(float(loss))
         counts.append([len(own) for own in bought])
         if batch < N_BATCHES:
-            given = {"random_state": 100 * seed + batch, **own, **options}
+            given = {"random_state": 100 * seed + batch, **how, **options}
             chosen = suggest(model, game.X, prices, budget=game.batch, **given)
             for t, own in enumerate(LEVELS):
                 new = chosen["row"][chosen["level"] == own].to_numpy()
