@@ -126,49 +126,16 @@ def find_spread(evidence: Evidence, hyperprior: HyperPrior, theta: Array) -> Spr
 
     Inference starts from ``evidence.warm``.
     """
-    evidence, warm = _reduced(evidence)
-    with suitable_threads(len(evidence.points)):
-        return _find(_Finder(evidence, hyperprior, warm), theta)
-
-
-def points_around(
-    evidence: Evidence, hyperprior: HyperPrior, theta: Array
-) -> list[tuple[Array, float]]:
-    """Hyper-parameters that stand for their posterior around the mode ``theta``, and weights.
-
-    Their weights sum to one. Where the posterior is unknown, the mode is the only point.
-    """
-    evidence, warm = _reduced(evidence)
-    with suitable_threads(len(evidence.points)):
-        found = _around(_Finder(evidence, hyperprior, warm), theta)
-    if found is None:
-        return [(theta, 1.0)]
-    _, around = found
-    weights = softmax([log_weight for _, _, log_weight in around]).tolist()
-    return [(at, weight) for (at, _, _), weight in zip(around, weights, strict=True)]
-
-
-def _reduced(evidence: Evidence) -> tuple[Evidence, object]:
-    """The evidence of not too many rows, roughly computed, and what inference starts from."""
     rows = LabelledPoints(evidence.points, evidence.likelihood)
     if len(rows.points) > N_EVIDENCE:
         rows = rows.sample(N_EVIDENCE, np.random.RandomState(0))
         evidence = Evidence(evidence.prior, rows.likelihood, rows.points, evidence.scheme)
-    warm = evidence.warm
-    return evidence.with_scheme(evidence.scheme.name, TOL, warm), warm
+    evidence = evidence.with_scheme(evidence.scheme.name, TOL, evidence.warm)
+    with suitable_threads(len(rows.points)):
+        return _find(_Finder(evidence, hyperprior, evidence.warm), theta)
 
 
 def _find(finder: _Finder, theta: Array) -> Spread | None:
-    found = _around(finder, theta)
-    if found is None:
-        return None
-    mode, around = found
-    weights = softmax([log_weight for _, _, log_weight in around])
-    return _fitted(mode.moments, np.stack([at.moments for _, at, _ in around]), weights)
-
-
-def _around(finder: _Finder, theta: Array) -> tuple[_At, list[tuple[Array, _At, float]]] | None:
-    """The mode, and points around it with the logarithms of their weights; None if unknown."""
     mode = finder(theta, gradient=True)
     if mode is None or not len(theta):
         return None
@@ -177,17 +144,17 @@ def _around(finder: _Finder, theta: Array) -> tuple[_At, list[tuple[Array, _At, 
     if root is None:
         return None
     k = root.shape[1]
-    around = []
+    points, log_weights = [], []
     for z in np.vstack([np.eye(k), -np.eye(k)]) * np.sqrt(WIDER * k):
-        moved = np.clip(theta + root @ z, low, high)
-        at = finder(moved)
+        at = finder(np.clip(theta + root @ z, low, high))
         if at is not None:
-            around.append((moved, at, at.value - mode.value + 0.5 * float(z @ z) / WIDER))
-    if len(around) < 2:
+            points.append(at.moments)
+            log_weights.append(at.value - mode.value + 0.5 * z @ z / WIDER)
+    if len(points) < 2:
         return None
     # No point may outweigh all others: it is the best of few.
-    most = sorted(log_weight for _, _, log_weight in around)[-2]
-    return mode, [(moved, at, min(log_weight, most)) for moved, at, log_weight in around]
+    log_weights = np.minimum(log_weights, np.sort(log_weights)[-2])
+    return _fitted(mode.moments, np.stack(points), softmax(log_weights))
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ of trusted rows, as for any model with so many parameters that were estimated (A
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -23,21 +24,18 @@ from scipy.linalg import cho_factor, solve_triangular
 from scipy.special import entr, expit, ndtr
 
 from polyfid.arrays import Array, Indices
-from polyfid.inference.linalg import NotPositiveDefinite
-from polyfid.inference.posterior import Posterior
-from polyfid.learning.climb import make_hyperprior
-from polyfid.learning.draws import Drawn
-from polyfid.learning.mixture import Member, Mixture
-from polyfid.learning.spread import Spread, points_around
+from polyfid.learning.draws import Drawn, draw_posteriors
+from polyfid.learning.mixture import Mixture
+from polyfid.learning.spread import Spread
 from polyfid.rows import Points
 from polyfid.suggest.beliefs import Channel
 from polyfid.suggest.scores import KAPPA
 
 #: Parameters that trusted rows alone can tell, as many as explain the log-loss beyond what is
 #: expected. Chosen on problems of ``make_cokriging`` and ``make_rough``.
-N_ESTIMATED = 2.0
-#: With more rows than this hyper-parameters stay at their mode, and moments are widened instead.
-MOST_MOVED = 1000
+N_ESTIMATED = 1.0
+#: Draws of hyper-parameters, over all structures.
+N_MOVED = 48
 #: Beliefs of less weight than this are left out.
 NEGLIGIBLE = 0.004
 #: Draws of the classes' latent values where there are more than two classes.
@@ -60,42 +58,19 @@ def beliefs_of(mixture: Mixture, moved: bool) -> list[Belief]:
 
     With ``moved=False`` hyper-parameters are taken as known.
     """
-    found: list[tuple[Drawn, Spread | None]] = []
-    for k, member in enumerate(mixture.members):
-        fit, around = member.fit, _around(k, member) if moved else []
-        at_mode = Drawn(k, member.weight, fit.posterior, fit.likelihood)
-        found += [(drawn, None) for drawn in around] or [
-            (at_mode, mixture.spread if moved else None)
-        ]
-    kept = [(drawn, spread) for drawn, spread in found if drawn.weight > NEGLIGIBLE]
-    total = sum(drawn.weight for drawn, _ in kept)
+    drawn = draw_posteriors(mixture, N_MOVED, moved, np.random.RandomState(0))
+    kept = [one for one in drawn if one.weight > NEGLIGIBLE]
+    total, counts = sum(one.weight for one in kept), Counter(one.member for one in drawn)
+    # Where hyper-parameters are not drawn, moments are widened instead.
+    widened = mixture.spread if moved else None
     return [
-        Belief(replace(drawn, weight=drawn.weight / total), Channel.of(drawn), spread)
-        for drawn, spread in kept
+        Belief(
+            replace(one, weight=one.weight / total),
+            Channel.of(one),
+            widened if counts[one.member] == 1 else None,
+        )
+        for one in kept
     ]
-
-
-def _around(k: int, member: Member) -> list[Drawn]:
-    """A structure at hyper-parameters around the mode; none where they stay."""
-    fit, posterior = member.fit, member.fit.posterior
-    if fit.optimum is None or not isinstance(posterior, Posterior):
-        return []
-    if len(posterior.points) > MOST_MOVED:
-        return []
-    evidence = fit.evidence()
-    evidence.warm = posterior.start
-    hyperprior = make_hyperprior(fit.prior, fit.likelihood, posterior.points, weak=True)
-    around = []
-    for theta, weight in points_around(evidence, hyperprior, fit.theta):  # type: ignore[arg-type]
-        evidence.warm = posterior.start
-        try:
-            covariance, likelihood, fixed = evidence.fixed(theta)  # type: ignore[attr-defined]
-        except NotPositiveDefinite:
-            continue
-        at = Posterior.from_belief(covariance.prior, posterior.points, fixed.belief)
-        around.append(Drawn(k, weight, at, likelihood))
-    total = sum(drawn.weight for drawn in around)
-    return [replace(drawn, weight=member.weight * drawn.weight / total) for drawn in around]
 
 
 class Labels(NamedTuple):
