@@ -24,10 +24,14 @@ def test_promises_rescale(polyfid, called):
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        ("boss=1", "of the levels crowd, expert; got 'boss=1'"),
         ("crowd=x", "must be LEVEL=COST"),
         ("crowd=1 --promise 3,a", "must be COST,EXPECTED,DELIVERED"),
     ],
 )
 def test_refusals(polyfid, called, words, problem):
     assert problem in polyfid.refusal(called + words)
+
+
+def test_levels_that_are_not_there(polyfid, called):
+    said = polyfid.refusal(called + "boss=1", code=1)
+    assert "costs name the level 'boss', and the model's levels are ['crowd', 'expert']" in said

@@ -89,6 +89,8 @@ def test_a_study_from_the_command_line(polyfid, pool, not_drawn):
     state = polyfid.json("study status s.polyfid --value 1e-9 --n 1 --n-targets 10")
     assert state["stop"] is True
     assert [h["batch"] for h in state["history"]] == [0, 1, 2]
+    advice = polyfid.json("study advise s.polyfid --budget 40")
+    assert {*advice["plans"][0]["labels"]} == {"crowd", "expert"}
     # The labels are a table that other verbs read, with marks of the audit rows.
     everything = pd.read_csv("all.csv")
     assert len(everything) == sum(state["labels"].values())

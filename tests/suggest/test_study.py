@@ -305,6 +305,17 @@ def test_stop_when_a_batch_gains_less_than_its_price():
 # A space
 
 
+def test_advice_is_rescaled_by_what_batches_delivered():
+    study = played(make(), rounds=5, budget=40)
+    kept = [r for r in study.history_ if r["promised"] is not None and r["delivered"] is not None]
+    advice = study.advise(60)
+    assert [(p.expected, p.delivered) for p in advice.history] == [
+        (r["promised"], r["delivered"]) for r in kept
+    ]
+    assert kept
+    assert {level for plan in advice.plans for level in plan.labels} == set(study.costs)
+
+
 def feasible(frame):
     inside = np.square(frame["a"] - 3) + np.square(10 * frame["b"] - 3) < 4
     return np.where(inside, "yes", "no")

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from polyfid.cli.buying import LeastGain, Prices, read_prices
 from polyfid.cli.config import split
 from polyfid.cli.console import Console
 from polyfid.cli.options import TextFormat
@@ -20,12 +21,7 @@ def advise(
     ],
     console: Console,
     text: TextFormat,
-    costs: Annotated[
-        str,
-        typer.Option(
-            metavar="LEVEL=COST,…", help="What a label of each level costs: 'crowd=1,expert=8'."
-        ),
-    ],
+    costs: Prices,
     budget: Annotated[float, typer.Option(help="The money that a plan may cost.")],
     history: Annotated[
         list[str] | None,
@@ -36,10 +32,7 @@ def advise(
             "was measured on rows drawn at random. May be repeated; gains are rescaled by it.",
         ),
     ] = None,
-    least_gain: Annotated[
-        float,
-        typer.Option(min=0.0, help="A fall of the log-loss that is worth the budget."),
-    ] = 0.005,
+    least_gain: LeastGain = 0.005,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the rows that stand for others.")] = 0,
 ) -> None:
     """Say how to split a budget between levels, and whether to spend it.
@@ -55,7 +48,7 @@ def advise(
     with console.warnings() as notes:
         advice = loaded.advise(
             frame,
-            prices(costs, [str(level) for level in loaded.classifier.levels_]),
+            read_prices(costs),
             budget,
             history=[_promise(one) for one in history or ()],
             least_gain=least_gain,
@@ -63,24 +56,6 @@ def advise(
         )
     console.say(str(advice))
     console.result({**advice.to_dict(), "warnings": notes})
-
-
-def prices(given: str, levels: list[str]) -> dict[str, float]:
-    """Costs by level, from text such as crowd=1,expert=8."""
-    costs: dict[str, float] = {}
-    for pair in split(given):
-        name, equals, text = pair.rpartition("=")
-        try:
-            number = float(text)
-        except ValueError:
-            equals = ""
-        if not equals or name.strip() in costs or name.strip() not in levels:
-            raise typer.BadParameter(
-                f"must be LEVEL=COST,…, each once, of the levels {', '.join(levels)}; got {pair!r}",
-                param_hint="--costs",
-            )
-        costs[name.strip()] = number
-    return costs
 
 
 def _promise(text: str) -> tuple[float, ...]:

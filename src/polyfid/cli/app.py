@@ -153,7 +153,7 @@ for _verb in _VERBS:
 _GROUPS: dict[str, tuple[str, tuple[Callable[..., Any], ...]]] = {
     "study": (
         "Buy labels batch after batch.",
-        (studies.init, studies.ask, studies.tell, studies.status),
+        (studies.init, studies.ask, studies.tell, studies.status, studies.advise),
     ),
     "labelstudio": ("Work with a running Label Studio.", (connect, serve)),
 }

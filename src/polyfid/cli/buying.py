@@ -43,6 +43,9 @@ Prices = Annotated[
         "not asked for.",
     ),
 ]
+LeastGain = Annotated[
+    float, typer.Option(min=0.0, help="A fall of the log-loss that is worth the budget.")
+]
 Repeat = Annotated[
     bool, typer.Option("--repeat", help="Also ask for labels that are there, as repetitions.")
 ]

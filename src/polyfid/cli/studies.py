@@ -1,4 +1,4 @@
-"""``polyfid study init``, ``ask``, ``tell`` and ``status``: labels bought batch after batch."""
+"""``polyfid study init``, ``ask``, ``tell`` and so on: labels bought batch after batch."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from polyfid.cli.buying import (
     Audit,
     Budget,
     Count,
+    LeastGain,
     Prices,
     Repeat,
     Strategy,
@@ -255,6 +256,19 @@ def status(
         console.say(f"Written: {labelled}")
     state = {"labels": opened.counts, "spent": opened.spent, "pending": opened.n_pending}
     console.result({**state, "history": history, "stop": stop, "warnings": notes})
+
+
+def advise(
+    study: File,
+    console: Console,
+    budget: Annotated[float, typer.Option(help="The money that a plan may cost.")],
+    least_gain: LeastGain = 0.005,
+) -> None:
+    """Say how to split a budget between levels, from what batches promised and delivered so far."""
+    with console.warnings() as notes:
+        advice = load_study(study).advise(budget, least_gain=least_gain)
+    console.say(str(advice))
+    console.result({**advice.to_dict(), "warnings": notes})
 
 
 def _state_in_words(study: Study) -> str:

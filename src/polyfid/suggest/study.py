@@ -16,6 +16,8 @@ from sklearn.base import clone
 from polyfid.arrays import Array, Indices
 from polyfid.estimator.classifier import MultiFidelityClassifier
 from polyfid.estimator.constraints import read_whole
+from polyfid.suggest.advice import Advice, Promise
+from polyfid.suggest.budget import advise
 from polyfid.suggest.history import Record, as_history, expected_loss, held_out_losses
 from polyfid.suggest.ledger import Ledger, Suggestion, Told
 from polyfid.suggest.named_rows import NamedRows
@@ -407,6 +409,38 @@ class Study(StudyFile):
             return False
         chosen = self._next(budget, n, repeat=False)
         return bool(chosen.gain.sum() * n_targets * value < chosen.cost.sum())
+
+    def advise(self, budget: float, *, least_gain: float = 0.005) -> Advice:
+        """How to split a budget between levels; see `polyfid.advise`.
+
+        Gains are rescaled by what the study's batches promised and delivered.
+
+        Parameters
+        ----------
+        budget : float
+            The money that a plan may cost.
+        least_gain : float
+            A fall of the log-loss that is worth the budget.
+        """
+        model, targets = self._needed().model, self._rows.input(self._targets)
+        pool = targets
+        if self._rows.box is None:
+            pool = self._rows.input(self._rows.x[: self._rows.n_pool])
+        history = [
+            Promise(record["cost"], record["promised"], record["delivered"])
+            for record in self.history_
+            if record["promised"] is not None and record["delivered"] is not None
+        ]
+        return advise(
+            model,
+            pool,
+            self.costs,
+            budget,
+            targets=targets,
+            history=history,
+            least_gain=least_gain,
+            random_state=self.random_state % 2**32,
+        )
 
     def plot(self, ax: Any = None) -> Any:
         """Losses and gains over the money spent; see `polyfid.plots.StudyDisplay`."""
