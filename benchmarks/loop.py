@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.metrics import log_loss
 
 from benchmarks.figures import Context, Figure, Skip, Table, at_least, at_most, info
-from benchmarks.loop_problems import LEVELS, PROBLEMS, Game
+from benchmarks.loop_problems import LEVELS, NOISE, PROBLEMS, Array, Game
 from experiments.run import RowFile
 from polyfid import MultiFidelityClassifier, suggest
 
@@ -108,7 +109,7 @@ def run(context: Context) -> list[Figure]:
         kept[row["problem"], row["method"], row["seed"]] = row
         if k % 20 == 0:
             context.progress(f"loop: {k} of {len(left)}")
-    return summarise(context, {job: kept[job] for job in wanted})
+    return summarise(context, [kept[job] for job in wanted])
 
 
 def _wanted(context: Context) -> list[tuple[str, str, int]]:
@@ -126,68 +127,72 @@ def _wanted(context: Context) -> list[tuple[str, str, int]]:
     return jobs
 
 
-def summarise(context: Context, kept: dict[tuple[str, str, int], dict[str, Any]]) -> list[Figure]:
-    """Tables and figures of paired differences."""
-    problems = list(dict.fromkeys(problem for problem, _, _ in kept))
-    means = {
-        (p, s): np.array(
-            [np.mean(r["losses"][1:]) for (q, t, _), r in kept.items() if (q, t) == (p, s)]
-        )
-        for p in problems
-        for s in STRATEGIES
-    }
-    rows = [
-        [p, str(len(means[p, "epig"])), *(f"{means[p, s].mean():.4f}" for s in STRATEGIES)]
-        for p in problems
+def summarise(context: Context, rows: Sequence[dict[str, Any]]) -> list[Figure]:
+    """Tables and figures of paired differences, of draws that all strategies have played."""
+    played = pd.DataFrame(rows).set_index(["problem", "seed", "method"])
+    played["mean"] = [np.mean(losses[1:]) for losses in played["losses"]]
+    means = played["mean"].unstack("method")[[*STRATEGIES]].dropna()
+    by_problem = means.groupby(level="problem", sort=False)
+    gaps = means.sub(means["epig"], axis=0)
+    cells = by_problem.mean().map("{:.4f}".format)
+    cells.insert(0, "n", by_problem.size().astype(str))
+    context.tables += [
+        Table(
+            "loop: mean log-loss after six batches",
+            ["problem", *cells.columns],
+            [[str(name), *row] for name, row in zip(cells.index, cells.to_numpy(), strict=True)],
+        ),
+        Table(
+            "loop: mean log-loss less that of epig, all draws of all problems",
+            ["strategy", "difference", "standard error"],
+            [[s, f"{gaps[s].mean():+.4f}", f"{gaps[s].sem():.4f}"] for s in STRATEGIES],
+        ),
     ]
-    context.tables.append(
-        Table("loop: mean log-loss after six batches", ["problem", "n", *STRATEGIES], rows)
+    figures = [
+        at_least(f"epig better than {s}, standard errors", gaps[s].mean() / gaps[s].sem(), 2.0)
+        for s in (*RANDOM, "margin")
+    ]
+    curves = (
+        pd.DataFrame(played["losses"].tolist(), index=played.index)
+        .groupby(level=["problem", "method"], sort=False)
+        .mean()
     )
-    figures = []
-    for rival in (*RANDOM, "margin"):
-        gaps = np.concatenate([means[p, rival] - means[p, "epig"] for p in problems])
-        error = gaps.std(ddof=1) / np.sqrt(len(gaps))
-        note = f"{gaps.mean():.4f} ± {error:.4f}"
-        figures.append(
-            at_least(
-                f"epig better than {rival}, standard errors", gaps.mean() / error, 2.0, note=note
-            )
+    shares = [
+        share_of_cost(
+            curves.loc[problem, "epig"].to_numpy(),
+            min((curves.loc[problem, s].to_numpy() for s in RANDOM), key=lambda c: c[1:].mean()),
         )
-    shares = [_share_of_cost(kept, p, means) for p in problems]
+        for problem in by_problem.groups
+    ]
+    median = float(np.median(shares))
+    figures.append(at_most("share of the best random strategy's cost, median", median, 0.6))
+    lost = -by_problem.apply(lambda own: _in_errors(own[RANDOM[0]] - own["epig"]))
+    names = [str(problem) for problem in lost.index[lost > 2.0]]
     figures.append(
-        at_most("share of the best random strategy's cost, median", np.median(shares), 0.6)
+        at_most("problems where epig is worse than random", len(names), 0, note=", ".join(names))
     )
-    worst = {p: _worse(means[p, "epig"], means[p, RANDOM[0]]) for p in problems}
-    lost = [p for p, z in worst.items() if z > 2.0]
-    figures.append(
-        at_most("problems where epig is worse than random", len(lost), 0, note=", ".join(lost))
-    )
-    seconds = max(r["seconds"] for (_, s, _), r in kept.items() if s == "epig")
+    noise = [row for row in rows if row["problem"] == NOISE and row["method"] == "epig"]
+    if noise:
+        cheap = np.mean([row["counts"][2][0] - row["counts"][0][0] for row in noise])
+        figures.append(info("cheap labels that are noise, bought in two batches", cheap))
+    seconds = played.xs("epig", level="method")["seconds"].max()
     figures.append(info("slowest refit and suggestion", seconds, "s of CPU"))
     return figures
 
 
-def _worse(ours: NDArray[np.float64], theirs: NDArray[np.float64]) -> float:
-    """By how many standard errors ours are worse."""
-    gaps = ours - theirs
-    return float(gaps.mean() / max(gaps.std(ddof=1) / np.sqrt(len(gaps)), 1e-12))
+def _in_errors(gaps: Any) -> float:
+    """A mean difference in standard errors."""
+    return float(gaps.mean() / max(gaps.sem(), 1e-12))
 
 
-def _share_of_cost(
-    kept: dict[tuple[str, str, int], dict[str, Any]], problem: str, means: Any
-) -> float:
-    """At which share of the money epig has the final loss of the best random strategy."""
-    best = min(RANDOM, key=lambda s: means[problem, s].mean())
-    curves = {
-        s: np.mean([r["losses"] for (p, t, _), r in kept.items() if (p, t) == (problem, s)], axis=0)
-        for s in ("epig", best)
-    }
-    goal, ours = curves[best][-1], np.minimum.accumulate(curves["epig"])
-    below = np.flatnonzero(ours <= goal)
+def share_of_cost(ours: Array, theirs: Array) -> float:
+    """At which share of the money our losses reach the last one of theirs."""
+    best = np.minimum.accumulate(ours)
+    below = np.flatnonzero(best <= theirs[-1])
     if not len(below):
         return float("inf")
     k = int(below[0])
     if k == 0:
         return 0.0
-    part = (ours[k - 1] - goal) / max(ours[k - 1] - ours[k], 1e-12)
+    part = (best[k - 1] - theirs[-1]) / (best[k - 1] - best[k])
     return float((k - 1 + part) / N_BATCHES)

@@ -21,6 +21,7 @@ Labels = NDArray[np.intp]
 #: Rows of a pool and for testing, at most.
 N_POOL, N_TEST = 1000, 2000
 LEVELS = ("cheap", "trusted")
+NOISE = "cheap labels are noise"
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +157,7 @@ PROBLEMS: dict[str, Callable[[int, Path | None], Game]] = {
     "level set, wave": _level_set(lambda x: 0.5 * np.sin(4.0 * x), 8.0, lambda x: 1.5 * x),
     "cokriging 2-D": _made(2, 0.2, 5.0),
     "cokriging 5-D, 1:20": _made(5, 0.2, 20.0),
-    "cheap labels are noise": _noise_only,
+    NOISE: _noise_only,
     "df_0": _stored("df_0", 0.2, 5.0),
     "df_0, 1:20": _stored("df_0", 0.2, 20.0),
     "df_10": _stored("df_10", 0.2, 5.0),
