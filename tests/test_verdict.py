@@ -107,7 +107,7 @@ def test_rivals_and_advice(alone, pooled, stacked, rivals, advice):
 def test_caveats():
     assert made(HELP).judgement.caveats == ()
     (few,) = made(HELP, counts=(25, 20)).judgement.caveats
-    assert few.startswith("There are only 45 trusted rows, 20 of the rarest class")
+    assert few.startswith("Only 45 trusted rows were scored, 20 of the rarest class")
     (rare,) = made(HELP, counts=(92, 8), ours=0.2).judgement.caveats
     assert "8 of the rarest class" in rare
     (chance,) = made(HELP, ours=0.9).judgement.caveats

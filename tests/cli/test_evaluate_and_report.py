@@ -17,7 +17,7 @@ def test_evaluate_fits_a_terminal(polyfid, folder):
     result = polyfid(f"evaluate tidy.csv {LEVELS} {FAST} --folds 3")
     assert result.stdout.startswith("There are too few trusted rows to tell whether the cheaper")
     assert max(map(len, result.stdout.splitlines())) <= 60
-    assert "Caution: There are only 20 trusted rows" in result.stdout
+    assert "Caution: Only 20 trusted rows were scored" in result.stdout
     assert "most trusted: expert)." in " ".join(result.stdout.split())
     assert polyfid.json(f"evaluate tidy.csv {LEVELS} {FAST} --folds 2")["trusted_level"] == "expert"
     assert result.stderr == ""

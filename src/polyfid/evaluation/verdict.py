@@ -141,7 +141,7 @@ def judge(losses: Losses, counts: Sequence[int], levels: Sequence[Any]) -> Verdi
     caveats = []
     if n < FEW_ROWS or rarest < FEW_PER_CLASS:
         caveats.append(
-            f"There are only {n} trusted rows, {rarest} of the rarest class; another sample may "
+            f"Only {n} trusted rows were scored, {rarest} of the rarest class; another sample may "
             "well give another verdict."
         )
     if min(losses.ours, losses.alone) > losses.chance:

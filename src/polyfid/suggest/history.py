@@ -53,11 +53,17 @@ class HeldOut:
     def mean(self) -> float:
         return float(self.scored.mean()) if self.by else float("nan")
 
-    def fall_to(self, later: HeldOut) -> float:
-        """How much smaller later losses of the same labels are; NaN where there are too few."""
+    def fall_to(self, later: HeldOut) -> tuple[float, float]:
+        """How much smaller later losses of the same labels are, and the standard error of that.
+
+        NaN where there are too few.
+        """
         _, here, there = np.intersect1d(self.place, later.place, return_indices=True)
         same = HeldOut(self.place[here], self.loss[here] - later.loss[there], self.audit[here])
-        return same.mean
+        if same.by is None:
+            return float("nan"), float("nan")
+        falls = same.scored
+        return float(falls.mean()), float(falls.std(ddof=1) / np.sqrt(len(falls)))
 
 
 def held_out_losses(
@@ -147,6 +153,8 @@ def as_history(records: Sequence[Record], ledger: Ledger) -> list[dict[str, Any]
         told = [k for k in own if k in answered]
         gains = [ledger.suggestions[k].gain for k in told]
         known = later is not None and bool(gains) and not np.isnan(gains).any()
+        nothing = float("nan"), float("nan")
+        fall, error = nothing if later is None else record.held_out.fall_to(later.held_out)
         history.append(
             {
                 "batch": None if record.batch < 0 else record.batch,
@@ -160,9 +168,8 @@ def as_history(records: Sequence[Record], ledger: Ledger) -> list[dict[str, Any]
                 "n_held_out": len(record.held_out.scored),
                 "held_out_by": record.held_out.by,
                 "promised": float(np.sum(gains)) if known else None,
-                "delivered": None
-                if later is None
-                else _or_none(record.held_out.fall_to(later.held_out)),
+                "delivered": _or_none(fall),
+                "delivered_error": _or_none(error),
                 "delivered_expected": None
                 if later is None
                 else _or_none(record.expected - later.expected),

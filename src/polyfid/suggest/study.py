@@ -28,6 +28,8 @@ from polyfid.suggest.told_rows import OWN, AnswerReader
 
 #: Rows at which the expected loss is computed; of more targets a sample.
 _N_EXPECTED = 5000
+#: What a batch delivered is not known better than this: another one would deliver something else.
+LEAST_ERROR = 0.03
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,8 @@ class Study(StudyFile):
         it, ``labels`` per level, the ``expected`` log-loss at the targets, the ``held_out``
         log-loss (see Notes) from ``n_held_out`` rows, and what the batch ``promised`` (the gains of
         answered suggestions) and ``delivered``: how far held-out losses of the same rows fell
-        until the next entry, and ``delivered_expected``, how far the expected one did.
+        until the next entry, with its standard error ``delivered_error``, and
+        ``delivered_expected``, how far the expected one fell.
 
     Notes
     -----
@@ -427,7 +430,12 @@ class Study(StudyFile):
         if self._rows.box is None:
             pool = self._rows.input(self._rows.x[: self._rows.n_pool])
         history = [
-            Promise(record["cost"], record["promised"], record["delivered"])
+            Promise(
+                record["cost"],
+                record["promised"],
+                record["delivered"],
+                max(record["delivered_error"], LEAST_ERROR),
+            )
             for record in self.history_
             if record["promised"] is not None and record["delivered"] is not None
         ]
