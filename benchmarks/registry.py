@@ -27,6 +27,7 @@ from benchmarks import (
     scale,
     sparse,
     structures,
+    suggesting,
     tables,
     verdicts,
 )
@@ -58,6 +59,7 @@ BENCHMARKS: dict[str, Callable[[Context], list[Figure]]] = {
     "svgp": scale.against_svgp,
     "verdicts": verdicts.run,
     "loop": loop.run,
+    "suggesting": suggesting.run,
     "adversary": adversary.run,
     "advise": advise.run,
 }
