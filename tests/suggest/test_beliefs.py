@@ -35,10 +35,10 @@ def model(request):
     return MultiFidelityClassifier(**given).fit(X, NOISY, fidelity=LEVEL)
 
 
-def made(model, spread=None):
+def made(model):
     (mixture,) = model._mixtures
     at = mixture.placed(TARGETS, np.ones(len(TARGETS), dtype=np.intp))
-    return ClassBelief(mixture, spread, mixture.placed(NEW, NEW_LEVEL), at)
+    return ClassBelief(mixture, mixture.placed(NEW, NEW_LEVEL), at)
 
 
 def dense(model):
@@ -101,23 +101,6 @@ def test_labels_of_flipped_levels_say_less():
     assert np.abs(noisy.c).mean() < np.abs(certain.c).mean()
 
 
-def test_the_spread_of_hyper_parameters_is_in_all_blocks():
-    model = MultiFidelityClassifier(1.0 * RBF(), random_state=0).fit(X, NOISY, fidelity=LEVEL)
-    (mixture,) = model._mixtures
-    assert mixture.spread is not None
-    belief = made(model, mixture.spread)
-    x = np.vstack([NEW, TARGETS])
-    level, n = np.append(NEW_LEVEL, np.ones(len(TARGETS), np.intp)), len(NEW)
-    mean, K = mixture.mean_and_covariance(x, level)
-    (at,) = belief.members
-    assert np.allclose(at.mean, mean[:n], atol=IDENTITY)
-    assert np.allclose(at.variance, np.diagonal(K)[:n], atol=IDENTITY)
-    assert np.allclose(at.covariance, K[:n, n:], atol=IDENTITY)
-    column = belief._column(0, 4)
-    others = np.arange(n) != 4
-    assert np.allclose(column[others], K[:n, 4][others], atol=IDENTITY)
-
-
 def test_structures_are_averaged_as_tables():
     model = MultiFidelityClassifier(random_state=0).fit(X, NOISY, fidelity=LEVEL)
     (mixture,) = model._mixtures
@@ -125,7 +108,6 @@ def test_structures_are_averaged_as_tables():
     rows = np.arange(len(NEW))
     whole = ClassBelief(
         mixture,
-        None,
         mixture.placed(NEW, NEW_LEVEL),
         mixture.placed(TARGETS, np.ones(len(TARGETS), dtype=np.intp)),
     ).table(rows)
@@ -134,7 +116,6 @@ def test_structures_are_averaged_as_tables():
         alone = type(mixture)((member,))
         own = ClassBelief(
             alone,
-            None,
             alone.placed(NEW, NEW_LEVEL),
             alone.placed(TARGETS, np.ones(len(TARGETS), dtype=np.intp)),
         ).table(rows)
@@ -189,7 +170,7 @@ def test_a_label_tells_which_posterior_is_right():
     (mixture,) = model._mixtures
     drawn = draw_posteriors(mixture, 12, True, np.random.RandomState(0))
     at = mixture.placed(TARGETS, np.ones(len(TARGETS), dtype=np.intp))
-    belief = ClassBelief(mixture, None, mixture.placed(NEW, NEW_LEVEL), at, drawn)
+    belief = ClassBelief(mixture, mixture.placed(NEW, NEW_LEVEL), at, drawn)
     before = belief._doubt.copy()
     w = belief.weights
     assert np.allclose(before, np.diag(w) - np.outer(w, w))

@@ -13,7 +13,6 @@ from polyfid.arrays import Array, Indices
 from polyfid.inference.posterior import JointMoments, LatentPosterior
 from polyfid.learning.draws import Drawn
 from polyfid.learning.mixture import Mixture
-from polyfid.learning.spread import Spread
 from polyfid.model.likelihoods import NoisyLogit
 from polyfid.rows import Points
 from polyfid.suggest.scores import KAPPA, expected_slope, probability, sign_covariance
@@ -86,32 +85,10 @@ class Moments:
         self.told.append(told)
 
     @classmethod
-    def of(
-        cls,
-        posterior: LatentPosterior,
-        spread: Spread | None,
-        new: Points,
-        targets: Points,
-    ) -> Moments:
-        """The moments at candidates; hyper-parameters add to them what the model says they do."""
+    def of(cls, posterior: LatentPosterior, new: Points, targets: Points) -> Moments:
+        """The moments at candidates before any pick."""
         mean, variance, covariance = posterior.moments_with(new, targets)
-        own, own_variance = posterior.mean_and_variance(targets)
-        if spread is None:
-            return cls(mean, variance, own, own_variance, covariance)
-        inner, outer = _factors(spread, new, mean)
-        target_inner, target_outer = _factors(spread, targets, own)
-        covariance *= np.multiply.outer(inner, target_inner)
-        covariance += np.multiply.outer(outer, target_outer)
-        return cls(
-            *spread.moments(mean, variance, new.level),
-            *spread.moments(own, own_variance, targets.level),
-            covariance,
-        )
-
-
-def _factors(spread: Spread, points: Points, mean: Array) -> tuple[Array, Array]:
-    """What multiplies and what is added to covariances, for each point."""
-    return np.sqrt(spread.variance[points.level]), np.sqrt(spread.scale[points.level]) * mean
+        return cls(mean, variance, *posterior.mean_and_variance(targets), covariance)
 
 
 @dataclass(frozen=True)
@@ -127,16 +104,14 @@ class LabelTable:
 
 
 class ClassBelief:
-    """Moments of candidates and targets under each structure, which picks make certain.
+    """Moments of candidates and targets under each posterior, which picks make certain.
 
-    ``drawn`` are the posteriors that are averaged, by default those of the structures; ``spread``
-    is what is not known of their hyper-parameters, where these are not drawn.
+    ``drawn`` are the posteriors that are averaged, by default those of the structures.
     """
 
     def __init__(
         self,
         mixture: Mixture,
-        spread: Spread | None,
         new: Sequence[Points],
         at: Sequence[Points],
         drawn: Sequence[Drawn] | None = None,
@@ -146,13 +121,11 @@ class ClassBelief:
                 Drawn(k, member.weight, member.fit.posterior, member.fit.likelihood)
                 for k, member in enumerate(mixture.members)
             ]
-        self.drawn, self.spread, self.level = drawn, spread, new[0].level
+        self.drawn, self.level = drawn, new[0].level
         self.points = [new[one.member] for one in drawn]
         weights = np.array([one.weight for one in drawn])
         self.weights = weights / weights.sum()
-        self.members = [
-            Moments.of(one.posterior, spread, new[one.member], at[one.member]) for one in drawn
-        ]
+        self.members = [Moments.of(d.posterior, new[d.member], at[d.member]) for d in drawn]
         self.channels = [Channel.of(one) for one in drawn]
         # Covariance of which posterior is right, between them; every pick tells something of it.
         self._doubt = np.diag(self.weights) - np.outer(self.weights, self.weights)
@@ -226,7 +199,7 @@ class ClassBelief:
         told = self._doubt @ own
         self._doubt -= np.outer(told, told) / max(p * (1.0 - p), _TINY)
         for k, at in enumerate(self.members):
-            at.pick(i, self._column(k, i), self._precision(k, i))
+            at.pick(i, self._joint[k].column(i), self._precision(k, i))
 
     def _precision(self, k: int, i: int) -> float:
         """Expected precision of a label of candidate i; labels that may be flipped say less."""
@@ -238,13 +211,3 @@ class ClassBelief:
         variance_seen = max(float(seen * (1.0 - seen)), np.finfo(float).tiny)
         share = np.square(slope) * p * (1.0 - p) / variance_seen
         return float(expected_slope(mean, variance) * share)
-
-    def _column(self, k: int, i: int) -> Array:
-        """Covariance of all candidates with candidate i under a posterior, before any pick."""
-        column = self._joint[k].column(i)
-        if self.spread is not None:
-            points = self.points[k]
-            mean = self.members[k].mean / self.spread.mean[points.level]
-            inner, outer = _factors(self.spread, points, mean)
-            column = inner * inner[i] * column + outer * outer[i]
-        return column

@@ -278,7 +278,7 @@ class Question:
         top = self.mixtures[0].best.fit.prior.n_levels - 1
         tops = np.full(len(targets), top, dtype=np.intp)
         return [
-            ClassBelief(m, None, m.placed(x, level), m.placed(targets, tops), drawn)
+            ClassBelief(m, m.placed(x, level), m.placed(targets, tops), drawn)
             for m, drawn in zip(self.mixtures, draws or itertools.repeat(None), strict=False)
         ]
 
