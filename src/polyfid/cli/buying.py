@@ -96,9 +96,8 @@ def suggest(
             wanted = read_table(rows_of(targets), text=texts, **text.csv)
         batch = suggest_of_table(
             loaded,
-            pool,
+            pool_of(loaded, pool, text.csv),
             prices,
-            text.csv,
             budget=budget,
             n=n,
             targets=wanted,
@@ -113,13 +112,17 @@ def suggest(
         console.written(context, out, **about_batch(batch), out=out, warnings=notes)
 
 
-def suggest_of_table(
-    model: TableModel, pool: str, prices: Mapping[str, float], csv: Mapping[str, Any], **how: Any
-) -> pd.DataFrame:
-    """Suggestions with the columns of their rows, and an empty column of labels."""
+def pool_of(model: TableModel, pool: str, csv: Mapping[str, Any]) -> pd.DataFrame:
+    """The rows of a file that may be labelled."""
     from polyfid.tables import read_table
 
-    frame = read_table(rows_of(pool), text=model.text_columns(), **csv)
+    return read_table(rows_of(pool), text=model.text_columns(), **csv)
+
+
+def suggest_of_table(
+    model: TableModel, frame: pd.DataFrame, prices: Mapping[str, float], **how: Any
+) -> pd.DataFrame:
+    """Suggestions with the columns of their rows, and an empty column of labels."""
     batch = model.suggest(frame, prices, **how)
     rows, taken = frame.iloc[batch["row"].to_numpy()], {*batch.columns, "label"}
     for name in frame.columns:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from polyfid.cli.buying import read_prices, suggest_of_table
+from polyfid.cli.buying import pool_of, read_prices, suggest_of_table
 from polyfid.cli.config import write_config
 from polyfid.cli.console import Console
 from polyfid.cli.models import fit_table, make_classifier, n_jobs
@@ -120,7 +120,7 @@ def report(
         typer.Option(
             min=0.0,
             metavar="MONEY",
-            help="With --pool or --study, the money for the next labels.",
+            help="With --pool or --study, the money for the next labels; adds how to split it.",
             show_default="20 labels",
         ),
     ] = None,
@@ -157,15 +157,19 @@ def report(
                 reason = f"there is no evaluation: {error}"
         people = annotators_of(table)
         limits: dict[str, Any] = {"budget": budget, "n": N_NEXT if budget is None else None}
-        batch, history = None, []
+        batch, history, advice = None, [], None
         if opened is not None:
             batch, history = opened.preview(**limits), opened.history_
+            advice = opened.advise(budget) if budget is not None and history else None
         if pool is not None and costs is not None:
-            how = {**limits, "random_state": fitting.seed}
-            batch = suggest_of_table(model, pool, read_prices(costs), sources.csv, **how)
+            frame, prices = pool_of(model, pool, sources.csv), read_prices(costs)
+            seed = {"random_state": fitting.seed}
+            batch = suggest_of_table(model, frame, prices, **limits, **seed)
+            if budget is not None:
+                advice = model.advise(frame, prices, budget, **seed)
     notes = notes if evaluation else [*notes, reason]
     page = {"title": title, "warnings": notes, "annotators": people, **_origin(fitting)}
-    page |= {"batch": batch, "history": history}
+    page |= {"batch": batch, "history": history, "advice": advice}
     write_report(out, model=model, table=table, evaluation=evaluation, **page)
     console.wrap(str(evaluation.judgement) if evaluation else f"Note: {reason}")
     console.wrap(f"Levels: {by_trust(table.levels)}.")
