@@ -22,6 +22,10 @@ _WIDTH = 80
 _MOST_SHOWN = 7
 
 
+#: Plans that gain this share of what the best one gains are as good.
+NEAR = 0.9
+
+
 class Promise(NamedTuple):
     """What an earlier plan was expected to gain, and what it gained.
 
@@ -304,15 +308,12 @@ def _interval(e: Estimate) -> str:
 
 
 def _again(one: Again) -> str:
-    if one.again.value > one.new.value:
-        return (
-            f"At {one.level}, labelling rows again gains more than new rows do "
-            f"({one.again.value:.3f} against {one.new.value:.3f})."
-        )
-    return (
-        f"At {one.level}, new rows gain more than those that have a label already "
-        f"({one.new.value:.3f} against {one.again.value:.3f})."
-    )
+    new, again = one.new.value, one.again.value
+    figures = f"({again:.3f} against {new:.3f})"
+    if again > new:
+        return f"At {one.level}, labelling rows again gains more than new rows do {figures}."
+    as_much = "about as much as" if again > NEAR * new else "less than"
+    return f"At {one.level}, labelling rows again gains {as_much} new rows do {figures}; take new ones."
 
 
 class Scale(NamedTuple):

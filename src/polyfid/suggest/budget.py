@@ -17,6 +17,7 @@ from polyfid.estimator.fitted import posterior_needed
 from polyfid.evaluation import Estimate
 from polyfid.inference.linalg import suitable_threads
 from polyfid.suggest.advice import (
+    NEAR,
     Action,
     Advice,
     Again,
@@ -41,8 +42,6 @@ LEAST_TRUSTED = 20
 _PARTS = {1: 1, 2: 8, 3: 4}
 #: How often the number of further cheap labels is doubled, from an eighth of what the budget buys.
 _DOUBLINGS = 7
-#: Plans that gain this share of what the best one gains are as good.
-_NEAR = 0.9
 
 
 def advise(
@@ -191,7 +190,7 @@ class _Adviser:
         spent = [self._share(spending.new) for spending in splits]
         best, flat = max(plans, key=lambda p: p.gain.value), None
         near = [
-            s for s, p in zip(spent, plans, strict=True) if p.gain.value >= _NEAR * best.gain.value
+            s for s, p in zip(spent, plans, strict=True) if p.gain.value >= NEAR * best.gain.value
         ]
         if top in self.offer:
             flat = min(near), max(near)
