@@ -313,7 +313,9 @@ def _again(one: Again) -> str:
     if again > new:
         return f"At {one.level}, labelling rows again gains more than new rows do {figures}."
     as_much = "about as much as" if again > NEAR * new else "less than"
-    return f"At {one.level}, labelling rows again gains {as_much} new rows do {figures}; take new ones."
+    return (
+        f"At {one.level}, labelling rows again gains {as_much} new rows do {figures}; take new ones."
+    )
 
 
 class Scale(NamedTuple):
