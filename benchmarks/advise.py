@@ -29,14 +29,14 @@ from polyfid.datasets import make_cokriging, make_rough
 from polyfid.suggest.budget import expected_gains
 
 FOLDER = Path(__file__).parent / "out" / "advise"
-N_TRUSTED, N_CHEAP, N_POOL, N_TEST, N_ORDERS = 40, 120, 1000, 3000, 2
+N_TRUSTED, N_CHEAP, N_POOL, N_TEST, N_ORDERS = 40, 120, 1000, 3000, 3
 #: Rows that are left to label where a set is small, and the share of them with trusted labels.
 LEAST_LEFT, SHARE_TRUSTED = 900, 0.3
 PLANS = ("trusted", "mix", "cheap")
 PROMISES = "adviser", "fixed"
 SCORES = "log_loss", "accuracy", "roc_auc"
 #: Draws per set, the first seed, and draws of the bootstrap.
-N_SEEDS, FIRST_SEED, N_BOOTSTRAP = 3, 30_000, 400
+N_SEEDS, FIRST_SEED, N_BOOTSTRAP = 3, 40_000, 400
 #: The goals: slope of what is delivered by what is promised, and how often the best is picked.
 SLOPE, PICKED = (0.7, 1.4), 0.6
 
