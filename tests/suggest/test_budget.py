@@ -54,7 +54,13 @@ def test_plans_cost_at_most_the_budget_and_go_from_cheap_to_trusted(advice):
     assert advice.plans[-1].labels == {"crowd": 0, "expert": 10}
     assert list(advice.shares) == sorted(advice.shares)
     assert advice.best in advice.plans
-    assert advice.best.log_loss.value == min(plan.log_loss.value for plan in advice.plans)
+    assert advice.best.cautious_gain == max(plan.cautious_gain for plan in advice.plans)
+
+
+def test_what_cheap_labels_promise_counts_for_less_while_there_are_few_trusted_rows(advice):
+    cheap, trusted = advice.plans[0], advice.plans[-1]
+    assert cheap.cautious_gain == pytest.approx(cheap.gain.value / (1.0 + 60.0 / 30.0))
+    assert trusted.cautious_gain == trusted.gain.value
 
 
 def test_more_money_is_expected_to_bring_more(model, advice):
@@ -205,7 +211,7 @@ def test_advice_in_other_forms(advice):
     assert json.loads(json.dumps(advice.to_dict()))["action"] == advice.action
     assert "<table>" in advice._repr_html_()
     display = AdviceDisplay.from_advice(advice)
-    assert display.log_loss[display.best] == display.log_loss.min()
+    assert display.log_loss[display.best] == advice.best.log_loss.value
 
 
 def test_same_seed_same_advice(model, advice):

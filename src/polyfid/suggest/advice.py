@@ -65,13 +65,15 @@ class BudgetPlan:
         Expected on new rows, with 95 % intervals.
     gain : Estimate
         By how much the log-loss is expected to fall.
+    cautious_gain : float
+        What of it counts where plans are compared: less of what cheap labels promise.
 
     Examples
     --------
     >>> from polyfid.evaluation import Estimate
     >>> from polyfid.suggest import BudgetPlan
     >>> score = Estimate(0.5, 0.4, 0.6)
-    >>> print(BudgetPlan({"crowd": 40, "expert": 5}, 80.0, score, score, score, score))
+    >>> print(BudgetPlan({"crowd": 40, "expert": 5}, 80.0, score, score, score, score, 0.3))
     40 crowd + 5 expert
     """
 
@@ -81,6 +83,7 @@ class BudgetPlan:
     accuracy: Estimate
     roc_auc: Estimate
     gain: Estimate
+    cautious_gain: float
 
     def __str__(self) -> str:
         return " + ".join(f"{n:,} {level}" for level, n in self.labels.items() if n) or "nothing"
@@ -133,7 +136,8 @@ class Advice:
     plans : tuple of BudgetPlan
         Ways to spend the same money.
     best : BudgetPlan or None
-        The one with the least expected log-loss; None where there are too few trusted rows.
+        The one of which most is expected, with caution; None where there are too few trusted
+        rows.
     shares : tuple of float
         The part of the money that goes to the top level in each plan.
     flat : tuple of two float
@@ -265,6 +269,7 @@ class Advice:
                 columns.setdefault(name, []).append(estimate.value)
                 columns.setdefault(f"{name}_low", []).append(estimate.low)
                 columns.setdefault(f"{name}_high", []).append(estimate.high)
+            columns.setdefault("cautious_gain", []).append(plan.cautious_gain)
             columns.setdefault("best", []).append(plan is self.best)
         return pd.DataFrame(columns)
 
@@ -313,9 +318,8 @@ def _again(one: Again) -> str:
     if again > new:
         return f"At {one.level}, labelling rows again gains more than new rows do {figures}."
     as_much = "about as much as" if again > NEAR * new else "less than"
-    return (
-        f"At {one.level}, labelling rows again gains {as_much} new rows do {figures}; take new ones."
-    )
+    said = f"At {one.level}, labelling rows again gains {as_much} new rows do {figures}"
+    return f"{said}; take new ones."
 
 
 class Scale(NamedTuple):

@@ -66,11 +66,15 @@ def read_costs(model: MultiFidelityClassifier, costs: Any) -> dict[int, float]:
     return dict(sorted(offer.items()))
 
 
+def caution(model: MultiFidelityClassifier) -> float:
+    """The factor by which what cheap labels promise counts for less; see `CAUTION`."""
+    return 1.0 + CAUTION / max(int(model._fitted.info.counts[-1].sum()), 1)
+
+
 def cautious(model: MultiFidelityClassifier, cost: Array, level: Indices) -> Array:
     """Costs by which candidates are compared: those of cheap levels are raised, see `CAUTION`."""
-    n_trusted = max(int(model._fitted.info.counts[-1].sum()), 1)
     is_cheap = level < len(model.levels_) - 1
-    return np.asarray(cost * np.where(is_cheap, 1.0 + CAUTION / n_trusted, 1.0))
+    return np.asarray(cost * np.where(is_cheap, caution(model), 1.0))
 
 
 def is_positive(value: Any) -> bool:
