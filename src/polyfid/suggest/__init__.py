@@ -1,6 +1,14 @@
 """What to label next, at which level, for which money.
 
-The module can be called like its function: ``polyfid.suggest(model, pool, costs, budget=100)``.
+The module can be called like its function.
+
+>>> import numpy as np
+>>> from polyfid import MultiFidelityClassifier, suggest
+>>> from polyfid.kernels import RBF
+>>> X = np.linspace(-2, 2, 20)[:, None]
+>>> model = MultiFidelityClassifier(1.0 * RBF(), levels=["expert"]).fit(X, X[:, 0] > 0)
+>>> len(suggest(model, X + 0.05, {"expert": 5}, budget=15))
+3
 """
 
 import sys

@@ -47,6 +47,12 @@ class Told:
         Answers without a label, which wait further.
     same, replaced : int
         Answers to suggestions that had one: the same label, or another one in its place.
+
+    Examples
+    --------
+    >>> from polyfid.suggest import Told
+    >>> print(Told(new=58, empty=2))
+    58 new labels, 2 without a label yet
     """
 
     new: int = 0
