@@ -329,9 +329,9 @@ class MultiFidelityClassifier(LatentClassifier):
         >>> from polyfid.kernels import RBF
         >>> X = np.linspace(-2, 2, 20)[:, None]
         >>> model = MultiFidelityClassifier(1.0 * RBF(), levels=["expert"]).fit(X, X[:, 0] > 0)
-        >>> batch = model.suggest([[-1.9], [0.0], [1.8]], {"expert": 5}, n=1, audit=0)
-        >>> batch["row"].tolist(), batch["level"].tolist()
-        ([1], ['expert'])
+        >>> batch = model.suggest([[-1.9], [0.0], [1.8]], {"expert": 5}, budget=10)
+        >>> batch[["level", "total"]].to_numpy().tolist()
+        [['expert', 5.0], ['expert', 10.0]]
         """
         # By name, since suggestions are made from fitted models: estimators do without them.
         return import_module("polyfid.suggest.suggestion").suggest(self, pool, costs, **options)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from polyfid.estimator.classifier import MultiFidelityClassifier
 from polyfid.estimator.decisions import Costs, DecisionRule
 from polyfid.rows.source import one_blas_thread
-from polyfid.suggest import Advice, advise, suggest
 from polyfid.tables.embeddings import Embeddings
 from polyfid.tables.encoder import TableEncoder, Unknown, warn_of_unknown
 from polyfid.tables.places import (
@@ -33,6 +32,9 @@ from polyfid.tables.places import (
 from polyfid.tables.read import check_rows, open_table, read_table
 from polyfid.tables.roles import Roles, match_columns
 from polyfid.values import significant
+
+if TYPE_CHECKING:
+    from polyfid.suggest import Advice
 
 
 class TablePredictor:
@@ -157,6 +159,8 @@ class TablePredictor:
             options.setdefault("error_costs", self.rule.pairs(self.classifier.classes_))
         frames = (None if f is None else self._read(f) for f in (pool, targets))
         rows, wanted = (None if f is None else self.to_numbers(f) for f in frames)
+        from polyfid.suggest.suggestion import suggest  # which fits and predictions do without
+
         return suggest(self.classifier, rows, costs, targets=wanted, **options)
 
     def advise(
@@ -195,6 +199,8 @@ class TablePredictor:
         """
         frames = (None if f is None else self._read(f) for f in (pool, targets))
         rows, wanted = (None if f is None else self.to_numbers(f) for f in frames)
+        from polyfid.suggest.budget import advise
+
         return advise(self.classifier, rows, costs, budget, targets=wanted, **options)
 
     def _read(self, frame: Any) -> pd.DataFrame:
