@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from polyfid.arrays import Array, Indices
 from polyfid.estimator.classifier import MultiFidelityClassifier
-from polyfid.estimator.constraints import read_whole
+from polyfid.suggest.candidates import read_limits
 from polyfid.suggest.designs import first_labels
 from polyfid.suggest.named_rows import NamedRows
 from polyfid.suggest.study_rows import StudyRows
@@ -78,7 +79,7 @@ class Offer:
 
         Without a model, it is a design.
         """
-        money, most = self._limits()
+        money, most = read_limits(self.budget, self.n, min(self.costs.values()))
         rng = np.random.RandomState(self.seed)
         if rows.box is not None:
             return self._of_box(rows, model, targets, money, most, rng)
@@ -94,19 +95,6 @@ class Offer:
             return self._design(x, known, money, most, rng)
         batch = self._suggested(model, rows, x[free], targets, rng)
         return replace(batch, row=free[batch.row])
-
-    def _limits(self) -> tuple[float, int]:
-        if self.budget is None and self.n is None:
-            raise ValueError("give budget=, the money to spend, or n=, the number of labels")
-        most = 10**9 if self.n is None else read_whole("n", self.n, 1)
-        if self.budget is None:
-            return np.inf, most
-        least = min(self.costs.values())
-        if not (np.isfinite(self.budget) and self.budget >= least * (1.0 - 1e-9)):
-            raise ValueError(
-                f"budget={self.budget!r} buys no label: the cheapest one costs {least:g}"
-            )
-        return float(self.budget), min(most, int(self.budget / least * (1.0 + 1e-9)))
 
     def _design(
         self,
@@ -200,7 +188,7 @@ class Offer:
             chosen = np.unique(batch.row[(batch.level == t) & ~batch.audit])
             x[chosen] = rows.box.uphill(
                 even[chosen],
-                lambda at, t=t: self._worth(model, rows, at, t, targets),  # type: ignore[misc]
+                partial(self._worth, model, rows, t, targets),
                 reach=spacing,
             )
         return _of_points(batch, rows, x)
@@ -209,10 +197,11 @@ class Offer:
         self,
         model: MultiFidelityClassifier,
         rows: StudyRows,
-        x: Array,
         level: int,
         targets: Array,
+        x: Array,
     ) -> Array:
+        """What labels of points are worth at a level."""
         how = {name: value for name, value in self.how.items() if name != "audit"}
         at = rows.input(targets)
         return rank(model, rows.input(x), self.levels[level], targets=at, random_state=0, **how)

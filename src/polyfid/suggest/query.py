@@ -17,10 +17,7 @@ from polyfid.estimator.fitted import posterior_needed
 from polyfid.inference.linalg import suitable_threads
 from polyfid.suggest.candidates import cautious
 from polyfid.suggest.designs import farthest_first
-from polyfid.suggest.suggestion import Question
-
-#: Rows that stand for all of X, for which predictions are wanted.
-_MOST_TARGETS = 256
+from polyfid.suggest.suggestion import N_TARGETS, Question
 
 
 class QueryStrategy(BaseEstimator):
@@ -163,14 +160,14 @@ class QueryStrategy(BaseEstimator):
         order = np.argsort(level, kind="stable")
         row, level = row[order], level[order]
         targets = X
-        if len(X) > _MOST_TARGETS:
-            targets = X[rng.choice(len(X), _MOST_TARGETS, replace=False)]
+        if len(X) > N_TARGETS:
+            targets = X[rng.choice(len(X), N_TARGETS, replace=False)]
         prices = np.array([float((self.costs or {}).get(name, 1.0)) for name in model.levels_])
         prices = cautious(model, prices, np.arange(len(prices)))
         question = Question.of(model, self.strategy, None, None)
         free, chosen, utilities = np.ones(len(row), dtype=bool), [], []
         with posterior_needed(), suitable_threads(max(m.size for m in model._mixtures)):
-            beliefs = question.beliefs(rows[row], level, targets)
+            beliefs = question.beliefs(rows[row], level, targets, question.draws(rng))
             for _ in range(batch_size):
                 worth = question.strategy.score(beliefs, np.arange(len(row))) / prices[level]
                 if self.strategy == "random":
