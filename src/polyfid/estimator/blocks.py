@@ -19,10 +19,16 @@ class Blocks:
     """Blocks that can be read again: (X, y), (X, y, fidelity) or with weights as the fourth.
 
     The first reading makes its features those of ``columns``; ``levels`` are the names in order, if
-    the user gave them.
+    the user gave them, and ``numeric_levels`` those that hold numbers.
     """
 
-    def __init__(self, given: Any, columns: Columns, levels: Levels | None = None) -> None:
+    def __init__(
+        self,
+        given: Any,
+        columns: Columns,
+        levels: Levels | None = None,
+        numeric_levels: Any = None,
+    ) -> None:
         if isinstance(given, Iterator) or not (callable(given) or isinstance(given, Iterable)):
             raise ValueError(
                 "blocks must be readable several times: a list of blocks, another object that "
@@ -30,6 +36,7 @@ class Blocks:
                 f"got {type(given).__name__}"
             )
         self._given, self._columns, self._levels = given, columns, levels
+        self._numeric_levels = numeric_levels
         self._sizes: dict[int, int] = {}  # rows of each block, from the first reading
 
     def __iter__(self) -> Iterator[Block]:
@@ -41,7 +48,9 @@ class Blocks:
                     f"(X, y, fidelity, sample_weight); got {type(block).__name__}{size}"
                 )
             reset = not hasattr(self._columns, "n_features_in_")
-            checked = read_block(self._columns, self._levels, number, block, reset)
+            checked = read_block(
+                self._columns, self._levels, number, block, reset, self._numeric_levels
+            )
             n = 0 if checked is None else len(checked.x)
             if self._sizes.setdefault(number, n) != n:
                 raise ValueError(

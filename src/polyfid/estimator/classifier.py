@@ -15,7 +15,7 @@ from sklearn.utils.metadata_routing import UNUSED
 
 from polyfid import model_files
 from polyfid.estimator.blocks import Blocks, given_levels, make_surveyor
-from polyfid.estimator.constraints import read_options
+from polyfid.estimator.constraints import read_numeric, read_options
 from polyfid.estimator.fitted import (
     FitRun,
     LatentClassifier,
@@ -118,6 +118,20 @@ class MultiFidelityClassifier(LatentClassifier):
         level; of more than two classes, a flipped label is any of the others with the same
         probability), or with one sensitivity and specificity per annotator ("annotator", learnt;
         see `fit`). Needs ``inference="ep"`` or ``"variational"``.
+    numeric_levels : sequence, optional
+        Levels whose y holds numbers, such as what a simulator computes, and not classes; any but
+        the top one. y is then an array of objects, or of numbers where classes are numbers too.
+        Numbers are centred and scaled inside, and rho may have either sign. See `predict_value`.
+    noise : dict, optional
+        Error variances of numeric levels, in squared units of their numbers, such as
+        ``{"simulation": 0.1}``; of levels that are not named they are learnt. A row of
+        ``sample_weight`` w has an error variance of 1 / w of it.
+    warp : bool
+        Numbers may be warped (Yeo and Johnson, 2000), for skewed ones; the power is learnt, with
+        the derivative of the warp in the evidence. One that is not needed comes out as none.
+    outliers : bool
+        Errors of numbers may be far larger than usual (Student's t with 4 degrees of freedom).
+        Needs ``inference="ep"`` or ``"variational"``; the structure is then not learnt.
     n_tuning : "auto", int, dict or None
         Hyper-parameters are tuned on a sample of the rows if there are more than this, small levels
         whole; the posterior uses all rows. "auto": 1000 rows if the structure is learnt, else 3000,
@@ -218,6 +232,10 @@ class MultiFidelityClassifier(LatentClassifier):
         rho_bounds: tuple[float, float] | str = (-10.0, 10.0),
         coupling: Literal["autoregressive", "coregional"] = "autoregressive",
         label_noise: str | Sequence[float] | None = None,
+        numeric_levels: Iterable[Any] | None = None,
+        noise: Mapping[Any, float] | None = None,
+        warp: bool = False,
+        outliers: bool = False,
         n_tuning: str | int | Mapping[Any, int] | None = "auto",
         warm_start: bool = False,
         n_jobs: int | None = None,
@@ -241,6 +259,10 @@ class MultiFidelityClassifier(LatentClassifier):
         self.rho_bounds = rho_bounds
         self.coupling = coupling
         self.label_noise = label_noise
+        self.numeric_levels = numeric_levels
+        self.noise = noise
+        self.warp = warp
+        self.outliers = outliers
         self.n_tuning = n_tuning
         self.warm_start = warm_start
         self.n_jobs = n_jobs
@@ -283,7 +305,7 @@ class MultiFidelityClassifier(LatentClassifier):
         ----------
         X : array or data frame of shape (n, d)
         y : array-like of shape (n,)
-            Two or more classes; numbers, booleans or strings.
+            Two or more classes; numbers, booleans or strings. At ``numeric_levels`` numbers.
         fidelity : array-like of shape (n,), optional
             The level of each row; without it all rows are at the top level, and there is a warning
             if ``levels`` has others or rows come from `polyfid.TrustedKFold` and some are cheap.
@@ -304,6 +326,7 @@ class MultiFidelityClassifier(LatentClassifier):
             annotator if self.label_noise == "annotator" else None,
             levels=self.levels,
             fidelity_feature=self.fidelity_feature,
+            numeric_levels=self.numeric_levels,
         )
         with random_numbers(self.random_state) as rng:
             run = self._run(info, rng, callback)
@@ -375,7 +398,7 @@ class MultiFidelityClassifier(LatentClassifier):
         array([False,  True])
         """
         columns, levels = Columns(), given_levels(self)
-        readable = Blocks(blocks, columns, levels)
+        readable = Blocks(blocks, columns, levels, self.numeric_levels)
         with random_numbers(self.random_state) as rng:
             survey = sum(map(make_surveyor(self, rng), readable), Contents()).survey(levels)
             source = InBlocks(survey.sample, survey.weight, readable, survey.coding, self.n_jobs)
@@ -391,7 +414,10 @@ class MultiFidelityClassifier(LatentClassifier):
         callback: Callback | None = None,
     ) -> Self:
         """Learn from rows that are not in memory, after their survey."""
-        info = FitInfo.of(columns, survey.coding.classes, survey.coding.levels, survey.counts)
+        coding, numeric = survey.coding, read_numeric(self.numeric_levels, survey.coding.levels)
+        rows_of = enumerate(survey.numbers.tolist())
+        numbers = tuple(n if t in numeric else None for t, n in rows_of) if numeric else ()
+        info = FitInfo.of(columns, coding.classes, coding.levels, survey.counts, numbers=numbers)
         run = self._run(info, rng, callback)
         if checkpoint is not None:
             run.save = lambda model: self._write(checkpoint, model)

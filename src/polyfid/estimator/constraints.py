@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,8 @@ CHOICES = {
     "standardize": (True, False),
     "warm_start": (True, False),
     "refine_inducing": (True, False),
+    "warp": (True, False),
+    "outliers": (True, False),
 }
 #: Products of squares of larger ones, over several levels, would overflow.
 MAX_RHO = 1e20
@@ -37,6 +39,14 @@ def read_options(given: Any, levels: Levels, n_classes: int) -> Options:
             "label_noise makes a likelihood that is not log-concave, as Laplace needs it; use "
             'inference="ep" or inference="variational" with it'
         )
+    numeric = read_numeric(given.numeric_levels, levels)
+    if given.outliers and not numeric:
+        raise ValueError("outliers=True is for numeric levels; name them with numeric_levels=")
+    if given.outliers and given.inference == "laplace":
+        raise ValueError(
+            "outliers=True makes a likelihood that is not log-concave, as Laplace needs it; use "
+            'inference="ep" or inference="variational" with it'
+        )
     kernels = _read_kernels(given.kernel, given.coupling, levels)
     if kernels is not None and given.mean == "boosted":
         raise ValueError(
@@ -46,7 +56,8 @@ def read_options(given: Any, levels: Levels, n_classes: int) -> Options:
     (tol,) = read_numbers("tol", given.tol, 1, "one number from 0 to below 1", low=0.0, high=1.0)
     inference: str = given.inference
     if inference == "auto":
-        inference = "ep" if kernels is None or given.label_noise is not None else "laplace"
+        plain = kernels is not None and given.label_noise is None and not given.outliers
+        inference = "laplace" if plain else "ep"
     n_processes = len(levels) if kernels is None else len(kernels)
     return Options(
         n_levels=len(levels),
@@ -62,6 +73,10 @@ def read_options(given: Any, levels: Levels, n_classes: int) -> Options:
         standardize=bool(given.standardize),
         refine_inducing=bool(given.refine_inducing),
         label_noise=_read_label_noise(given.label_noise, len(levels)),
+        numeric=numeric,
+        noise=_read_noise(given.noise, levels, numeric),
+        warp=bool(given.warp),
+        outliers=bool(given.outliers),
         mean=given.mean,
         n_inducing=_read_n_inducing(given.n_inducing, given.inference, n_processes),
         n_tuning=_read_n_tuning(given.n_tuning, levels),
@@ -152,6 +167,49 @@ def _read_label_noise(given: Any, n_levels: int) -> str | tuple[float, ...] | No
         return given
     wanted = f"one flip rate per level, each from 0 to below 0.5: {n_levels} numbers"
     return read_numbers("label_noise", given, n_levels, wanted, low=0.0, high=0.5)
+
+
+def read_numeric(given: Any, levels: Levels) -> tuple[int, ...]:
+    """Numbers of the levels that hold numbers in place of classes, from their names."""
+    if given is None:
+        return ()
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+        raise ValueError(
+            f'numeric_levels must be a list of levels, such as ["simulation"]; got {given!r}'
+        )
+    names = list(given)
+    if unknown := [name for name in names if name not in levels]:
+        raise ValueError(
+            f"numeric_levels has unknown level {unknown[0]!r}; the levels are {list(levels)}"
+        )
+    if levels[-1] in names:
+        raise ValueError(
+            f"numeric_levels names {levels[-1]!r}, the most trusted level, which must have "
+            f"classes; the levels are {list(levels)}, least trusted first: if another one is to be "
+            "trusted most, pass levels= in that order"
+        )
+    return tuple(sorted({levels.index(name) for name in names}))
+
+
+def _read_noise(given: Any, levels: Levels, numeric: tuple[int, ...]) -> tuple[float | None, ...]:
+    """The error variance of each level where it is given; none where no level is numeric."""
+    if given is None:
+        return (None,) * len(levels) if numeric else ()
+    wanted = 'a dictionary of numeric levels and error variances, such as {"simulation": 0.1}'
+    if not isinstance(given, Mapping):
+        raise ValueError(f"noise must be {wanted}; got {given!r}")
+    names = [levels[t] for t in numeric]
+    if unknown := [name for name in given if name not in names]:
+        raise ValueError(
+            f"noise has {unknown[0]!r}, which is not among the numeric levels {names}; name them "
+            "with numeric_levels="
+        )
+    least = np.finfo(float).tiny
+    values = {
+        name: read_numbers(f"noise[{name!r}]", v, 1, "one variance above 0", least)[0]
+        for name, v in given.items()
+    }
+    return tuple(values.get(name) for name in levels)
 
 
 def _read_rho(given: Any, coupling: str, n_levels: int) -> tuple[float, ...]:

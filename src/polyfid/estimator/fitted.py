@@ -83,7 +83,7 @@ class FitRun:
     def fit_source(self, source: Source) -> FittedModel:
         """Fit to rows that are not in memory."""
         self._check_reach(source.sample)
-        return self._fit_sparse(source, self._plan(self.info.counts.sum(axis=1), in_memory=False))
+        return self._fit_sparse(source, self._plan(self.info.n_rows, in_memory=False))
 
     def _check_reach(self, rows: Rows) -> None:
         largest = float(np.abs(rows.x).max(initial=0.0))
@@ -211,10 +211,25 @@ class LatentClassifier(DecidesByCost, ClassifierMixin, BaseEstimator):
         return x[order], level[order], np.argsort(order)
 
     def _ask(
-        self, method: Callable[..., Any], X: Any, fidelity: Any, *given: Any
+        self,
+        method: Callable[..., Any],
+        X: Any,
+        fidelity: Any,
+        *given: Any,
+        classes: bool = False,
     ) -> tuple[list[Any], Indices]:
-        """What a method of `Mixture` answers for each class, and where each row went."""
+        """What a method of `Mixture` answers for each class, and where each row went.
+
+        ``classes``: only levels that have classes can be asked.
+        """
         x, level, back = self._new_rows(X, fidelity)
+        numeric = self._fitted.info.numeric
+        if classes and (wrong := np.intersect1d(level, numeric).tolist()):
+            name = self.levels_[wrong[0]]
+            raise ValueError(
+                f"fidelity is {name!r}, a numeric level, which has no classes; use "
+                f"predict_value(X, fidelity={name!r}), or the top level, {self.levels_[-1]!r}"
+            )
         size = max(mixture.size for mixture in self._mixtures)
         # As in the fit, so that limits of other threads do not change the numbers.
         with posterior_needed(), suitable_threads(size):
@@ -223,7 +238,7 @@ class LatentClassifier(DecidesByCost, ClassifierMixin, BaseEstimator):
     def predict(self, X: Any, fidelity: Any = None) -> NDArray[Any]:
         """Most probable classes (n,), at the top level or at ``fidelity``."""
         if self._fitted.is_binary:
-            (positive,), back = self._ask(Mixture.positive, X, fidelity)
+            (positive,), back = self._ask(Mixture.positive, X, fidelity, classes=True)
             code = positive[back].astype(np.intp)
         else:
             code = np.argmax(self.predict_proba(X, fidelity), axis=1)
@@ -239,15 +254,59 @@ class LatentClassifier(DecidesByCost, ClassifierMixin, BaseEstimator):
             Which level's label to predict; the top level by default. With ``label_noise``, the
             label before it is flipped; flips that the learnt structure found are in it.
         """
-        answers, back = self._ask(Mixture.predict, X, fidelity)
+        answers, back = self._ask(Mixture.predict, X, fidelity, classes=True)
         return class_probabilities(answers)[back]
 
     def predict_log_proba(self, X: Any, fidelity: Any = None) -> Array:
         """Logarithms of `predict_proba`, accurate where a probability is tiny."""
-        answers, back = self._ask(Mixture.log_probabilities, X, fidelity)
+        answers, back = self._ask(Mixture.log_probabilities, X, fidelity, classes=True)
         if len(answers) == 1:
             return np.stack(answers[0][:2], axis=1)[back]
         return coupled(*map(_stacked, zip(*answers, strict=True)))[back]
+
+    def predict_value(
+        self, X: Any, fidelity: Any = None, with_noise: bool = True
+    ) -> tuple[Array, Array]:
+        """What a numeric level would say: means and standard deviations (n,), in its own units.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n, d)
+        fidelity : level name, or array-like of shape (n,), optional
+            A numeric level; by default the most trusted one that is numeric.
+        with_noise : bool
+            Standard deviations are those of a new number. False: of the function beneath, without
+            the error of the number.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyfid import MultiFidelityClassifier, stack_levels
+        >>> from polyfid.kernels import RBF
+        >>> X = np.linspace(-2, 2, 30)[:, None]
+        >>> X, y, fidelity = stack_levels(
+        ...     {"simulation": (X, 5.0 * X[:, 0]), "test": (X[::4], X[::4, 0] > 0.5)}
+        ... )
+        >>> model = MultiFidelityClassifier(1.0 * RBF(), numeric_levels=["simulation"])
+        >>> mean, sd = model.fit(X, y, fidelity=fidelity).predict_value([[1.0]])
+        >>> round(float(mean[0]), 1), bool(sd[0] < 0.5)
+        (5.0, True)
+        """
+        numeric = self._fitted.info.numeric
+        names = [self.levels_[t] for t in numeric]
+        if not numeric:
+            raise ValueError(
+                "the model has no numeric level, so there are no values to predict; use "
+                "predict_proba, or fit with numeric_levels="
+            )
+        if fidelity is None and self._fidelity_column is None:
+            fidelity = names[-1]
+        answers, back = self._ask(Mixture.values, X, fidelity, bool(with_noise), numeric)
+        # With several classes each has a model of its own, and all of them say the same, nearly.
+        mean, variance = (np.stack(of) for of in zip(*answers, strict=True))
+        centre = mean.mean(axis=0)
+        sd = np.sqrt((variance + np.square(mean - centre)).mean(axis=0))
+        return centre[back], sd[back]
 
     def predict_all(self, X: Any, fidelity: Any = None) -> tuple[Array, Array, Array]:
         """What `predict_proba` and `latent_mean_and_variance` give, at the price of one.
@@ -263,7 +322,7 @@ class LatentClassifier(DecidesByCost, ClassifierMixin, BaseEstimator):
         >>> bool((probability == model.predict_proba(X)).all())
         True
         """
-        answers, back = self._ask(Mixture.predict, X, fidelity)
+        answers, back = self._ask(Mixture.predict, X, fidelity, classes=True)
         mean, variance = (
             _stacked([getattr(a, of) for a in answers]) for of in ("mean", "variance")
         )

@@ -16,6 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, validate_data
 
 from polyfid.arrays import Array, Indices, hash_rows
+from polyfid.estimator.constraints import read_numeric
 from polyfid.estimator.levels import (
     as_column,
     declared_order,
@@ -38,7 +39,8 @@ class FitInfo:
     """What a fit knows of its rows, besides the models of them.
 
     Names of classes, levels and annotators are in the order of their numbers; ``counts``
-    (n_levels, n_classes) are rows; ``plan`` says exact or sparse, and why; ``notes`` tell what is
+    (n_levels, n_classes) are rows with labels; ``numbers`` are rows with numbers by level, of
+    numeric levels, else None; ``plan`` says exact or sparse, and why; ``notes`` tell what is
     unusual. ``labelled`` are hashes of rows and their levels, None where rows came in blocks.
     """
 
@@ -52,6 +54,20 @@ class FitInfo:
     plan: str = ""
     notes: tuple[str, ...] = ()
     labelled: NDArray[np.uint64] | None = None
+    numbers: tuple[int | None, ...] = ()
+
+    @property
+    def numeric(self) -> tuple[int, ...]:
+        """The levels that hold numbers."""
+        return tuple(t for t, n in enumerate(self.numbers) if n is not None)
+
+    @property
+    def n_rows(self) -> Indices:
+        """All rows by level, (n_levels,)."""
+        rows = self.counts.sum(axis=1)
+        for t in self.numeric:
+            rows[t] += self.numbers[t] or 0
+        return np.asarray(rows)
 
     @classmethod
     def of(
@@ -62,16 +78,23 @@ class FitInfo:
         counts: NDArray[np.intp],
         annotators: NDArray[Any] | None = None,
         column: FidelityColumn | None = None,
+        numbers: tuple[int | None, ...] = (),
     ) -> FitInfo:
         """The info of rows that can be fitted: of two classes at least."""
         if len(classes) < 2:
+            if len(classes) == 0:
+                raise ValueError(
+                    "y holds numbers only, and a classifier needs rows of at least two classes; "
+                    "add labelled rows of a level that is not numeric"
+                )
             raise ValueError(
                 f"y holds one class only, {classes.tolist()[0]!r}, and a classifier needs at least "
                 "two classes; add rows of another class"
             )
         names, notes = getattr(columns, "feature_names_in_", None), _notes(counts, levels, classes)
         n_features = columns.n_features_in_
-        return cls(classes, levels, annotators, counts, n_features, names, column, notes=notes)
+        info = cls(classes, levels, annotators, counts, n_features, names, column, notes=notes)
+        return replace(info, numbers=numbers)
 
 
 def _notes(counts: NDArray[np.intp], levels: Levels, classes: NDArray[Any]) -> tuple[str, ...]:
@@ -105,24 +128,31 @@ def read_rows(
     *,
     levels: Any = None,
     fidelity_feature: int | str | None = None,
+    numeric_levels: Any = None,
 ) -> tuple[Rows, FitInfo]:
     """Check the arguments of a fit and turn them into numbers; rows of weight zero are left out."""
     X, fidelity, column = split_fidelity(as_table(X), fidelity, fidelity_feature)
     columns = Columns()
-    block = _read(columns, levels, 0, X, y, fidelity, reset=True)
+    block = _read(columns, levels, 0, X, y, fidelity, numeric_levels, reset=True)
     weight = read_weights(sample_weight, len(block.x))
     annotators, group = read_annotators(annotator, len(block.x))
     there = weight > 0.0
-    classes, code = np.unique(block.y[there], return_inverse=True)
-    level = block.level[there]
+    level, value = block.level[there], None if block.value is None else block.value[there]
+    numeric = read_numeric(numeric_levels, block.levels)
+    labelled = ~np.isin(level, numeric)
+    classes, code = np.unique(block.labels(there), return_inverse=True)
+    codes = np.full(len(level), -1, dtype=np.intp)
+    codes[labelled] = code
     counts = np.zeros((len(block.levels), len(classes)), dtype=np.intp)
-    np.add.at(counts, (level, code), 1)
-    info = FitInfo.of(columns, classes, block.levels, counts, annotators, column)
+    np.add.at(counts, (level[labelled], code), 1)
+    rows_of = np.bincount(level, minlength=len(block.levels)).tolist()
+    numbers = tuple(n if t in numeric else None for t, n in enumerate(rows_of)) if numeric else ()
+    info = FitInfo.of(columns, classes, block.levels, counts, annotators, column, numbers)
     info = replace(info, labelled=np.unique(hash_pairs(block.x[there], level)))
     unknown = unknown_trust(fidelity, len(block.x), block.levels)
     if unknown is not None:
         info = replace(info, notes=(unknown, *info.notes))
-    return Rows.of(block.x[there], level, code, weight[there], group[there]), info
+    return Rows.of(block.x[there], level, codes, weight[there], group[there], value), info
 
 
 def hash_pairs(x: Array, level: Indices) -> NDArray[np.uint64]:
@@ -131,7 +161,12 @@ def hash_pairs(x: Array, level: Indices) -> NDArray[np.uint64]:
 
 
 def read_block(
-    columns: Columns, levels: Levels | None, number: int, block: Sequence[Any], reset: bool = False
+    columns: Columns,
+    levels: Levels | None,
+    number: int,
+    block: Sequence[Any],
+    reset: bool = False,
+    numeric_levels: Any = None,
 ) -> Block | None:
     """Check X, y and perhaps fidelity and weights of a block; None if it has no rows.
 
@@ -140,7 +175,7 @@ def read_block(
     X, y, fidelity, weight = (*block, None, None)[:4]
     if len(y) == 0:
         return None
-    checked = _read(columns, levels, number, X, y, fidelity, reset, is_part=True)
+    checked = _read(columns, levels, number, X, y, fidelity, numeric_levels, reset, is_part=True)
     n = len(checked.x)
     if np.ndim(weight) == 1 and len(weight) == n and not np.any(weight):
         return replace(checked, weight=np.zeros(n))  # unlike all rows of a fit, they may be absent
@@ -154,16 +189,62 @@ def _read(
     X: Any,
     y: Any,
     fidelity: Any,
+    numeric_levels: Any,
     reset: bool,
     is_part: bool = False,
 ) -> Block:
     """Features, labels and levels, whether of a block (``is_part``) or of all rows."""
     x = read_features(columns, X, reset=reset)
     n = len(x)
-    labels = read_labels(y, n)
-    names, level = read_levels(given, fidelity, n, is_part)
+    if numeric_levels is None:
+        labels, value = read_labels(y, n), None
+        names, level = read_levels(given, fidelity, n, is_part)
+    else:
+        names, level = read_levels(given, fidelity, n, is_part)
+        there = [name for name in numeric_levels if name in names] if is_part else numeric_levels
+        numeric = [names.index(t) for t in there] if is_part else read_numeric(there, names)
+        labels, value = read_targets(y, level, names, numeric)
     ordered = given is None and declared_order(fidelity) is not None
-    return Block(number, x, labels, level, names, np.ones(n), fidelity is not None, ordered)
+    own = Block(number, x, labels, level, names, np.ones(n), fidelity is not None, ordered)
+    return replace(own, value=value)
+
+
+def read_targets(
+    y: Any, level: Indices, levels: Levels, numeric: Sequence[int]
+) -> tuple[NDArray[Any], Array]:
+    """Classes of rows (objects, None where there is a number) and numbers (NaN where there is not).
+
+    Rows of the ``numeric`` levels have numbers.
+    """
+    if y is None:
+        raise ValueError(
+            "the model requires y to be passed, but the target y is None; pass one class or number "
+            "per row"
+        )
+    refuse_masked("y", y)
+    column = y if isinstance(y, list | tuple) else np.asarray(y)
+    check_rows("y", column, len(level))
+    if np.ndim(column) != 1:
+        raise ValueError(f"y must be one-dimensional, got shape {np.shape(column)}")
+    entries = np.empty(len(level), dtype=object)
+    entries[:] = column if isinstance(column, list | tuple) else column.tolist()
+    is_number = np.isin(level, numeric)
+    value = np.full(len(level), np.nan)
+    with suppress(TypeError, ValueError):
+        value[is_number] = entries[is_number].astype(float)
+    for row in np.flatnonzero(is_number & ~np.isfinite(value)):
+        with suppress(TypeError, ValueError):
+            value[row] = float(entries[row])
+        if not np.isfinite(value[row]) or isinstance(entries[row], str):
+            raise ValueError(
+                f"y must hold a finite number in every row of level {levels[level[row]]!r}, which "
+                f"is numeric; got {entries[row]!r} in row {row}. Correct it, or drop the row"
+            )
+    labels = np.full(len(level), None, dtype=object)
+    if not is_number.all():
+        own = [v.item() if isinstance(v, np.generic) else v for v in entries[~is_number]]
+        labels[~is_number] = read_labels(own, len(own)).tolist()
+    return labels, value
 
 
 def read_features(estimator: Any, X: Any, reset: bool) -> Array:

@@ -114,6 +114,10 @@ class ExactCovariance:
             previous = gamma
         return None
 
+    def times(self, a: Array) -> Array:
+        """K a."""
+        return np.asarray(symv(self.K, a))
+
     def with_alpha(self, alpha: Array, w: Array) -> ExactBelief:
         """The belief with this alpha and these precisions of the sites."""
         mean = symv(self.K, alpha)

@@ -73,9 +73,9 @@ class Scheme(ABC, Generic[Labels]):
         """The pair (u, g) of the evidence's derivative in K, where the sites depend on K."""
         return None
 
+    @abstractmethod
     def pull_likelihood(self, belief: ExactBelief, likelihood: Likelihood) -> Array:
         """Derivative of log Z in the likelihood's own parameters."""
-        return np.empty(0)
 
     def merit(self, belief: ExactBelief, labels: Labels) -> float:
         """The objective."""
@@ -116,6 +116,16 @@ class Laplace(Scheme[Derivatives]):
         w = -labels.second
         skew = np.divide(labels.third, w, out=np.zeros_like(w), where=w != 0.0)
         return belief.implicit_solve(0.5 * belief.scaled_variance * skew), labels.first
+
+    def pull_likelihood(self, belief: ExactBelief, likelihood: Likelihood) -> Array:
+        if not len(likelihood.theta):
+            return np.empty(0)
+        # The mode moves by (K^-1 + W)^-1 times the change of l', and log|B| with it.
+        u, _ = self.implicit(belief, self.ask(belief, likelihood))
+        ones = np.ones(len(belief.mean))
+        return likelihood.derivatives_pullback(
+            belief.mean, ones, belief.covariance.times(u), 0.5 * belief.variance
+        )
 
 
 class Variational(Scheme[Expectations]):
@@ -159,11 +169,15 @@ class EP(Scheme[Cavity]):
     guide = "variational"
 
     def feeds_back(self, likelihood: Likelihood) -> bool:
-        return bool((likelihood.weight > 1.0).any())  # through the other copies
+        copied = (likelihood.weight > 1.0) & ~likelihood.is_exact
+        return bool(copied.any())  # through the other copies
 
     def ask(self, belief: ExactBelief | Marginals, likelihood: Likelihood) -> Cavity:
         copies = np.maximum(likelihood.weight, 1.0)
-        w, nu = belief.sites.w / copies, belief.sites.nu / copies
+        # The site of a number with a normal error is the same whatever its cavity. With very small
+        # errors a cavity would have no digits left: it keeps its site.
+        share = np.where(likelihood.is_exact, 0.0, 1.0 / copies)
+        w, nu = belief.sites.w * share, belief.sites.nu * share
         m, v = belief.mean, belief.variance
         shrink = np.maximum(1.0 - w * v, 1e-10)
         mean, variance = (m - v * nu) / shrink, v / shrink
@@ -237,7 +251,9 @@ def run(
             if anew.report.converged:
                 return anew
     log_z = scheme.log_z(state.belief, state.labels)
-    if not log_z <= 0.0 and not report.converged:
+    # Of numbers the evidence is a density, and may be any number.
+    possible = log_z <= 0.0 or bool(likelihood.is_number.any() and np.isfinite(log_z))
+    if not possible and not report.converged:
         other = "" if scheme.has_objective else '; use inference="variational", which has a bound'
         raise Diverged(
             f"inference={scheme.name!r} is {report}, and its log evidence of {log_z:.3g} is that "

@@ -117,10 +117,8 @@ def tune(evidence: Evidence, options: Options, rng: np.random.RandomState) -> Op
 
 def make_hyperprior(prior: Prior, likelihood: Likelihood, points: Points, weak: bool) -> HyperPrior:
     """The weak prior on hyper-parameters, or a flat one."""
-    n_likelihood = len(likelihood.theta)
-    rates = HyperPrior.independent([1.5] * n_likelihood, [1.0] * n_likelihood)
     of_kernels = (k.weak_prior(points.x) for k in prior.kernels)
-    joined = HyperPrior.join([prior.mixing_prior(), *of_kernels, rates])
+    joined = HyperPrior.join([prior.mixing_prior(), *of_kernels, likelihood.weak_prior()])
     return joined if weak else joined.flattened()
 
 

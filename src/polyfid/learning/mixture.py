@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -212,6 +213,25 @@ class Mixture:
             ]
         down, up, slope = (logsumexp(p, axis=0, b=weights) for p in parts)
         return np.asarray(down), np.asarray(up), np.clip(-np.expm1(slope - down - up), 0.0, 1.0)
+
+    def values(
+        self, x: Array, level: Indices, with_noise: bool, numeric: Sequence[int]
+    ) -> tuple[Array, Array]:
+        """Means and variances of numbers, or of the functions beneath, in units of the numbers."""
+        if len(wrong := np.setdiff1d(level, numeric)):
+            raise ValueError(
+                f"fidelity must be a numeric level, and level {wrong[0]} in the order of trust has "
+                "classes; use predict_proba for it"
+            )
+        means, variances = self._moments(x, level)
+        for member, mean, variance in zip(self.members, means, variances, strict=True):
+            of_levels = member.fit.likelihood.numbers
+            for t in np.unique(level):
+                at, own = level == t, of_levels[int(t)]
+                wide = variance[at] + (own.error_variance if with_noise else 0.0)
+                mean[at], variance[at] = own.scale.moments(mean[at], wide)
+        centre = self.weights @ means
+        return centre, self.weights @ (variances + np.square(means - centre))
 
     def positive(self, x: Array, level: Indices) -> NDArray[np.bool_]:
         """Where the positive class is the more probable one."""

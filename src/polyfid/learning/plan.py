@@ -14,7 +14,16 @@ from numpy.typing import NDArray
 
 from polyfid.arrays import Array
 from polyfid.kernels import Kernel, Pairs
-from polyfid.model.likelihoods import Likelihood, Logit, NoisyLogit
+from polyfid.model.likelihoods import Likelihood, Logit, NoisyLogit, Parts
+from polyfid.model.numbers import (
+    PLAUSIBLE_NOISE,
+    TYPICAL,
+    Gaussian,
+    Numbers,
+    NumberScale,
+    Student,
+)
+from polyfid.model.prior import RhoPrior
 from polyfid.rows import Rows
 from polyfid.text import bytes_in_words
 
@@ -52,7 +61,9 @@ class Options:
     ("auto": if that is better), and ``boosted`` which levels have margins. ``links`` are ties of
     the levels to be tried besides co-kriging; ``may_choose`` says that the scheme was left open;
     ``n_tuning`` may be per level; ``n_boosted`` are inducing points beside trees; ``brief`` says
-    that tuning takes a few steps only. Fields without repr do not count for `is_like`.
+    that tuning takes a few steps only. ``numeric`` are the levels that hold numbers; ``noise`` has
+    the error variance of each level where it is given. Fields without repr do not count for
+    `is_like`.
     """
 
     n_levels: int
@@ -68,6 +79,10 @@ class Options:
     standardize: bool = True
     refine_inducing: bool = True
     label_noise: str | tuple[float, ...] | None = None
+    numeric: tuple[int, ...] = ()
+    noise: tuple[float | None, ...] = ()
+    warp: bool = False
+    outliers: bool = False
     mean: str | None = "auto"
     links: tuple[str, ...] = ("deviating", "same", "apart", "flips")
     n_inducing: Literal["auto"] | int | tuple[int, ...] | None = "auto"
@@ -94,8 +109,22 @@ class Options:
     @property
     def learns_structure(self) -> bool:
         """Whether structures are compared, which takes a hyper-prior and labels fit for Laplace."""
-        given = self.kernels is not None or self.label_noise is not None
+        given = self.kernels is not None or not self.is_log_concave
         return self.optimise and self.weak_prior and not given
+
+    @property
+    def mixed_steps(self) -> NDArray[np.bool_]:
+        """Which steps between levels are from numbers to classes or back, (n_levels - 1,)."""
+        is_numeric = np.isin(np.arange(self.n_levels), self.numeric)
+        return np.asarray(is_numeric[1:] != is_numeric[:-1])
+
+    def plausible_rho(self, mean: float, sd: float) -> RhoPrior:
+        """A prior on rho of all steps; between numbers and classes either sign is as plausible."""
+        mixed = self.mixed_steps
+        if not mixed.any():
+            return mean, sd
+        of_steps = np.where(mixed, 0.0, mean), np.where(mixed, np.hypot(mean, sd), sd)
+        return tuple(of_steps[0].tolist()), tuple(of_steps[1].tolist())
 
     def large_levels(self, counts: Sequence[int]) -> tuple[int, ...]:
         """The levels that may get a boosted mean, given the rows of each.
@@ -104,7 +133,8 @@ class Options:
         """
         if self.mean is None or (self.mean == "auto" and not self.learns_structure):
             return ()
-        large = tuple(t for t, n in enumerate(counts) if n >= N_BOOSTED)
+        classes = [t for t in range(self.n_levels) if t not in self.numeric]
+        large = tuple(t for t in classes if counts[t] >= N_BOOSTED)
         alone = large == (self.n_levels - 1,) and self.n_levels > 1
         return () if alone and counts[-1] < N_ROWS_BOOSTED else large
 
@@ -138,8 +168,13 @@ class Options:
 
     def suited_to(self, rows: Rows) -> Options:
         """The options with a scheme for fractions of noisy labels: EP has no moments of them."""
-        fractions = self.label_noise is not None and bool((rows.weight < 1.0).any())
+        fractions = not self.is_log_concave and bool((rows.weight < 1.0).any())
         return replace(self, inference="variational") if fractions and self.may_choose else self
+
+    @property
+    def is_log_concave(self) -> bool:
+        """Whether all likelihoods are log-concave."""
+        return self.label_noise is None and not self.outliers
 
 
 @dataclass(frozen=True)
@@ -152,27 +187,46 @@ class Target:
     label_noise: str | tuple[float, ...] | None
     free: NDArray[np.bool_] | None = None
     knows_truth: bool = False  # labels of the top level are true for repeats of their rows
+    numbers: tuple[Numbers, ...] = ()  # of each numeric level: its likelihood without rows
 
     @classmethod
     def of(cls, options: Options, rows: Rows, positive: int) -> Target:
         """The target of a class; all annotators must be among the rows."""
-        free = None
+        free, numbers = None, tuple(_numbers(options, rows, t) for t in options.numeric)
+        labelled = ~np.isin(rows.level, options.numeric)
         if options.label_noise == "annotator":
-            if rows.annotator.min() < 0:
+            if rows.annotator[labelled].min(initial=0) < 0:
                 raise ValueError(
                     'label_noise="annotator" needs to know who gave each label; '
                     "pass fit(..., annotator=...)"
                 )
             untrusted = (rows.level < options.n_levels - 1) | (options.n_levels == 1)
+            untrusted &= labelled
             free = np.isin(np.arange(rows.annotator.max() + 1), rows.annotator[untrusted])
-        return cls(positive, options.n_levels, options.n_classes, options.label_noise, free)
+        own = options.n_levels, options.n_classes, options.label_noise, free
+        return cls(positive, *own, numbers=numbers)
 
     def __call__(self, rows: Rows) -> Likelihood:
+        if not self.numbers:
+            return self._of_labels(rows)
+        part = np.zeros(len(rows), dtype=np.intp)
+        for k, of_level in enumerate(self.numbers, 1):
+            part[rows.level == of_level.level] = k
+        assert rows.value is not None
+        parts: list[Likelihood] = [self._of_labels(rows.take(np.flatnonzero(part == 0)))]
+        for k, of_level in enumerate(self.numbers, 1):
+            own = part == k
+            parts.append(replace(of_level, value=rows.value[own], weight=rows.weight[own]))
+        return Parts(tuple(parts), part)
+
+    def _of_labels(self, rows: Rows) -> Likelihood:
+        """The likelihood of rows that have labels."""
         y = np.where(rows.y == self.positive, 1.0, -1.0)
         if self.label_noise is None:
             return Logit(y, rows.weight)
         if self.label_noise == "fidelity":
             learnt = np.append(np.full(self.n_levels - 1, 0.2), 0.0)
+            learnt[[one.level for one in self.numbers]] = 0.0
             truth = _truth(rows, y, self.n_levels - 1) if self.knows_truth else None
             how = learnt, learnt > 0.0, truth
             return NoisyLogit.from_flip_rates(y, rows.weight, rows.level, *how)
@@ -190,6 +244,20 @@ class Target:
         specificity = 1.0 - flips / (self.n_classes - 1)
         fixed = np.zeros(len(flips), dtype=bool)
         return NoisyLogit(y, rows.weight, rows.level, 1.0 - flips, specificity, fixed)
+
+
+def _numbers(options: Options, rows: Rows, level: int) -> Numbers:
+    """The likelihood of a numeric level, scaled by its rows, without any."""
+    assert rows.value is not None
+    own = rows.level == level
+    scale = NumberScale.of(rows.value[own], rows.weight[own])
+    kind = Student if options.outliers else Gaussian
+    none, given = np.empty(0), options.noise[level]
+    noise = TYPICAL * PLAUSIBLE_NOISE
+    if given is not None:  # a variance; that of a number whose error has scale 1 is divided out
+        unit = kind(none, none, level, scale, 1.0).noise_variance
+        noise = float(np.sqrt(given / unit))
+    return kind(none, none, level, scale, noise, free=given is None, warps=options.warp)
 
 
 def _truth(rows: Rows, y: Array, top: int) -> Array:

@@ -336,7 +336,7 @@ class _Start:
     @cached_property
     def exact(self) -> Options:
         """Laplace is fast, and good enough for a start."""
-        if self.options.label_noise is not None:
+        if not self.options.is_log_concave:
             return self.options
         return replace(self.options, inference="laplace", may_choose=False)
 
@@ -373,7 +373,8 @@ def _begin(
     if options.learns_structure:
         (leader, spread), features = start.leader, start.features
         structure = replace(leader.structure, boosted=options.boosted)
-        name, optimum, label_theta = str(structure), leader.optimum, np.empty(0)
+        name, optimum = str(structure), leader.optimum
+        label_theta = leader.evidence.at(leader.optimum.theta)[1].theta
         prior = structure.prior(features, leader.n_columns, options)
         prior = prior.with_theta(leader.optimum.theta)
     else:

@@ -83,7 +83,8 @@ def make_prior(options: Options, n_features: int) -> Prior:
         weights = np.eye(options.n_levels, len(kernels))
         weights[:, 0] = 1.0
         return Coregional(kernels, weights)  # type: ignore[arg-type]
-    return Autoregressive(kernels, options.rho, options.rho_bounds)
+    plausible = options.plausible_rho(1.0, 0.75)
+    return Autoregressive(kernels, options.rho, options.rho_bounds, plausible)
 
 
 @dataclass(frozen=True)
@@ -164,12 +165,15 @@ class Structure:
         if self.link == "apart":
             return replace(general, rho=(0.0,) * (n - 1), rho_bounds="fixed")
         if self.link == "deviating":
-            return Deviating(general.kernels, general.rho, general.rho_bounds)
-        kernels = (kernel,) + (ABSENT,) * (n - 1)
+            plausible = options.plausible_rho(2.0, 1.5)
+            return Deviating(general.kernels, general.rho, general.rho_bounds, plausible)
+        # Where numbers turn into classes there is a threshold, which is a constant to be learnt.
+        mixed = options.mixed_steps.tolist()
+        kernels = (kernel, *(Intercept() if step else ABSENT for step in mixed))
         if self.link == "flips":
             return replace(general, kernels=kernels, rho=(1.0,) * (n - 1), rho_bounds="fixed")
         # One function, of which noisy labels show less: rho is the ratio of the amplitudes.
-        return replace(general, kernels=kernels, rho_prior=(2.0, 1.5))
+        return replace(general, kernels=kernels, rho_prior=options.plausible_rho(2.0, 1.5))
 
     def _margins_of(self, options: Options) -> list[tuple[int, ...]]:
         """The levels whose margins each latent process is linear in."""
@@ -273,7 +277,9 @@ def other_links(options: Options, rows: Rows) -> list[str]:
     excluded = set()
     if not low <= 0.0 <= high:
         excluded.add("apart")
-    # Laplace has no labels that may be flipped, and EP no fractions of them.
+    # Laplace has no labels that may be flipped, EP no fractions of them, and numbers do not flip.
+    if options.numeric:
+        excluded.add("flips")
     if options.inference == "laplace" or not low <= 1.0 <= high or (rows.weight < 1.0).any():
         excluded.add("flips")
     return [link for link in options.links if link not in excluded]

@@ -7,15 +7,17 @@ log-moments of a Gaussian times one label (EP), all of them arrays over the rows
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple, Self
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit, logit
 
 from polyfid.arrays import Array, Indices
-from polyfid.kernels.parameters import Parameters, Tunable
+from polyfid.kernels.parameters import HyperPrior, Parameters, Tunable
 from polyfid.model.logistic import Tilted, sigmoid_moments, tilted_sigmoid
 
 
@@ -37,9 +39,9 @@ class Expectations(NamedTuple):
 
 
 class Likelihood(Tunable):
-    """Labels, and how probable they are given latent values."""
+    """Labels or numbers, and how probable they are given latent values."""
 
-    #: Labels, -1 or 1, and multiplicity of every row, (n,).
+    #: Labels, -1 or 1 (0 where a row has a number), and multiplicity of every row, (n,).
     y: Array
     weight: Array
     #: Fields with one entry per row.
@@ -69,11 +71,39 @@ class Likelihood(Tunable):
         return replace(self, weight=self.weight * factor)  # type: ignore[type-var]
 
     @property
+    def is_number(self) -> NDArray[np.bool_]:
+        """Which rows have numbers in place of labels, (n,)."""
+        return np.zeros(len(self.weight), dtype=bool)
+
+    @property
+    def is_exact(self) -> NDArray[np.bool_]:
+        """Which rows have a likelihood that is a Gaussian site itself, (n,)."""
+        return np.zeros(len(self.weight), dtype=bool)
+
+    @property
+    def labels(self) -> Likelihood | None:
+        """The likelihood of the rows that have labels; None if there is none."""
+        return self
+
+    @property
+    def numbers(self) -> dict[int, Any]:
+        """The likelihoods of numbers, by level."""
+        return {}
+
+    @property
     def parameters(self) -> Parameters:
         return Parameters.join([])
 
     def with_theta(self, theta: Array) -> Self:
         return self
+
+    def weak_prior(self) -> HyperPrior:
+        """What is plausible for ``theta``."""
+        return HyperPrior.flat(0)
+
+    def derivatives_pullback(self, f: Array, value: Array, first: Array, second: Array) -> Array:
+        """Derivative in ``theta`` of the sum of value l + first l' + second l''."""
+        return np.empty(0)
 
     def expectations_pullback(self, mean: Array, variance: Array) -> Array:
         """Derivative in ``theta`` of the sum of E l."""
@@ -242,6 +272,10 @@ class NoisyLogit(Likelihood):
         names = [f"{kind}[{g}]" for kind in kinds for g in np.flatnonzero(self.free)]
         return Parameters.of(names, logit(np.clip(rates, 1e-6, 1.0 - 1e-6)), (low, 7.0))
 
+    def weak_prior(self) -> HyperPrior:
+        n = len(self.theta)
+        return HyperPrior.independent([1.5] * n, [1.0] * n)
+
     def with_theta(self, theta: Array) -> Self:
         if not self.free.any():
             return self
@@ -277,3 +311,112 @@ class NoisyLogit(Likelihood):
         s_bar = (np.bincount(self.group, sign * a_bar, minlength=n) * s * (1.0 - s))[self.free]
         c_bar = (np.bincount(self.group, -sign * b_bar, minlength=n) * c * (1.0 - c))[self.free]
         return s_bar + c_bar if self.symmetric else np.append(s_bar, c_bar)
+
+
+@dataclass(frozen=True)
+class Parts(Likelihood):
+    """Rows of several kinds, such as labels and numbers: ``part`` says which part has a row.
+
+    The rows of a part are in the order in which they are here.
+    """
+
+    parts: tuple[Likelihood, ...]
+    part: Indices
+
+    def __post_init__(self) -> None:
+        sizes = np.bincount(self.part, minlength=len(self.parts)).tolist()
+        if sizes != [len(part.weight) for part in self.parts]:
+            raise ValueError("part must name each part as often as it has rows")
+
+    @cached_property
+    def _rows(self) -> list[Indices]:
+        """The rows of each part."""
+        return [np.flatnonzero(self.part == k) for k in range(len(self.parts))]
+
+    def _gathered(self, name: str) -> NDArray[Any]:
+        """A field of all rows."""
+        return self._together([getattr(part, name) for part in self.parts])
+
+    def _together(self, each: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        """Values of the rows of each part as values of all rows."""
+        whole = np.empty(len(self.part), dtype=each[0].dtype)
+        for rows, values in zip(self._rows, each, strict=True):
+            whole[rows] = values
+        return whole
+
+    def _ask(self, method: str, *given: Array) -> list[Any]:
+        """What a method of each part says of its rows, given arrays over all rows."""
+        return [
+            getattr(part, method)(*(values[rows] for values in given))
+            for part, rows in zip(self.parts, self._rows, strict=True)
+        ]
+
+    @property
+    def y(self) -> Array:  # type: ignore[override]
+        return self._gathered("y")
+
+    @property
+    def weight(self) -> Array:  # type: ignore[override]
+        return self._gathered("weight")
+
+    @property
+    def is_number(self) -> NDArray[np.bool_]:
+        return self._gathered("is_number")
+
+    @property
+    def is_exact(self) -> NDArray[np.bool_]:
+        return self._gathered("is_exact")
+
+    @property
+    def labels(self) -> Likelihood | None:
+        return next((part for part in self.parts if part.labels is not None), None)
+
+    @property
+    def numbers(self) -> dict[int, Any]:
+        return {level: own for part in self.parts for level, own in part.numbers.items()}
+
+    @property
+    def log_concave(self) -> bool:  # type: ignore[override]
+        return all(part.log_concave for part in self.parts)
+
+    def take(self, rows: Indices) -> Self:
+        place = self._together([np.arange(len(rows)) for rows in self._rows])
+        part = self.part[rows]
+        parts = (own.take(place[rows[part == k]]) for k, own in enumerate(self.parts))
+        return replace(self, parts=tuple(parts), part=part)
+
+    def times(self, factor: Array) -> Self:
+        pairs = zip(self.parts, self._rows, strict=True)
+        return replace(self, parts=tuple(part.times(factor[rows]) for part, rows in pairs))
+
+    def derivatives(self, f: Array) -> Derivatives:
+        each = zip(*self._ask("derivatives", f), strict=True)
+        return Derivatives(*map(self._together, each))
+
+    def expectations(self, mean: Array, variance: Array) -> Expectations:
+        each = zip(*self._ask("expectations", mean, variance), strict=True)
+        return Expectations(*map(self._together, each))
+
+    def tilted(self, mean: Array, variance: Array) -> Tilted:
+        return Tilted(*map(self._together, zip(*self._ask("tilted", mean, variance), strict=True)))
+
+    @property
+    def parameters(self) -> Parameters:
+        return Parameters.join([part.parameters for part in self.parts])
+
+    def with_theta(self, theta: Array) -> Self:
+        cuts = np.cumsum([len(part.theta) for part in self.parts])[:-1]
+        pairs = zip(self.parts, np.split(theta, cuts), strict=True)
+        return replace(self, parts=tuple(part.with_theta(own) for part, own in pairs))
+
+    def weak_prior(self) -> HyperPrior:
+        return HyperPrior.join([part.weak_prior() for part in self.parts])
+
+    def derivatives_pullback(self, f: Array, value: Array, first: Array, second: Array) -> Array:
+        return np.concatenate(self._ask("derivatives_pullback", f, value, first, second))
+
+    def expectations_pullback(self, mean: Array, variance: Array) -> Array:
+        return np.concatenate(self._ask("expectations_pullback", mean, variance))
+
+    def tilted_pullback(self, mean: Array, variance: Array, copies: Array) -> Array:
+        return np.concatenate(self._ask("tilted_pullback", mean, variance, copies))

@@ -26,6 +26,9 @@ from polyfid.rows import Points
 #: Elements of a tile of the covariance matrix: small enough to stay in a core's cache.
 TILE_ELEMENTS = 32768
 
+#: Mean and standard deviation of what is plausible for rho, of all steps or of each.
+RhoPrior = tuple[float | tuple[float, ...], float | tuple[float, ...]]
+
 
 @dataclass(frozen=True)
 class Tile:
@@ -241,19 +244,26 @@ def _slices(chosen: NDArray[np.bool_]) -> list[slice]:
     return [slice(a, b) for a, b in zip(edges[::2], edges[1::2], strict=True)]
 
 
+def _rho_prior(given: RhoPrior, n: int) -> HyperPrior:
+    """What is plausible for n free parameters rho; those that are fixed are none."""
+    mean, sd = (np.broadcast_to(v, n).tolist() if n else [] for v in given)
+    return HyperPrior.independent(mean, sd)
+
+
 @dataclass(frozen=True)
 class Autoregressive(Prior):
     """Co-kriging: f_0 = g_0 and f_t = rho_t f_{t-1} + g_t (Kennedy and O'Hagan, 2000).
 
     One kernel per level, that of f_0 first, then those of the corrections delta_t; one rho per
-    step. ``rho_prior`` has the mean and the standard deviation of what is plausible for rho.
+    step. ``rho_prior`` has the mean and the standard deviation of what is plausible for rho: a
+    number each, or one per step.
     """
 
     kernels: tuple[Kernel, ...]
     rho: tuple[float, ...] = ()
     rho_bounds: tuple[float, float] | str = (-10.0, 10.0)
     # Cheap labels are expected to point the right way, and may well not.
-    rho_prior: tuple[float, float] = (1.0, 0.75)
+    rho_prior: RhoPrior = (1.0, 0.75)
 
     def __post_init__(self) -> None:
         rho = tuple(float(r) for r in np.atleast_1d(np.asarray(self.rho, dtype=float)))
@@ -285,7 +295,7 @@ class Autoregressive(Prior):
         return replace(self, rho=tuple(theta.tolist()))
 
     def mixing_prior(self) -> HyperPrior:
-        return HyperPrior.independent(*([v] * len(self.mixing.values) for v in self.rho_prior))
+        return _rho_prior(self.rho_prior, len(self.mixing.values))
 
     @property
     def mirrors(self) -> range:
@@ -320,7 +330,7 @@ class Deviating(Prior):
     rho: tuple[float, ...] = ()
     rho_bounds: tuple[float, float] | str = (-10.0, 10.0)
     # Noisy labels show less of the function: rho is a ratio of amplitudes.
-    rho_prior: tuple[float, float] = (2.0, 1.5)
+    rho_prior: RhoPrior = (2.0, 1.5)
 
     @property
     def _shared(self) -> Array:
@@ -345,7 +355,7 @@ class Deviating(Prior):
         return replace(self, rho=tuple(theta.tolist()))
 
     def mixing_prior(self) -> HyperPrior:
-        return HyperPrior.independent(*([v] * len(self.mixing.values) for v in self.rho_prior))
+        return _rho_prior(self.rho_prior, len(self.mixing.values))
 
     @property
     def mirrors(self) -> range:

@@ -49,7 +49,8 @@ class Rows:
 
     Levels, classes ``y`` and annotators count from 0; an annotator of -1 has no name. ``weight`` is
     the number of repetitions that a row stands for. ``margin`` (n, n_margins) are what trees say of
-    the rows, if they were asked.
+    the rows, if they were asked. Rows of numeric levels have a number, their ``value``, and a class
+    of -1; other rows have NaN. Where no level is numeric, ``value`` is None.
     """
 
     x: Array
@@ -58,10 +59,17 @@ class Rows:
     weight: Array
     annotator: Indices
     margin: Array | None = None
+    value: Array | None = None
 
     @classmethod
     def of(
-        cls, x: object, level: object, y: object, weight: object = None, annotator: object = None
+        cls,
+        x: object,
+        level: object,
+        y: object,
+        weight: object = None,
+        annotator: object = None,
+        value: Array | None = None,
     ) -> Rows:
         """Rows in any order, which are sorted; those of the same level keep their order."""
         level = np.asarray(level, dtype=np.intp)
@@ -72,6 +80,7 @@ class Rows:
             np.asarray(y, dtype=np.intp),
             np.ones(n) if weight is None else np.asarray(weight, dtype=float),
             np.full(n, -1) if annotator is None else np.asarray(annotator, dtype=np.intp),
+            value=value,
         ).take(np.argsort(level, kind="stable"))
 
     def __len__(self) -> int:
@@ -79,9 +88,15 @@ class Rows:
 
     def take(self, index: Indices) -> Rows:
         """The rows with these numbers."""
-        margin = None if self.margin is None else self.margin[index]
+        margin, value = (None if v is None else v[index] for v in (self.margin, self.value))
         own = (self.level[index], self.y[index], self.weight[index], self.annotator[index])
-        return Rows(self.x[index], *own, margin)
+        return Rows(self.x[index], *own, margin, value)
+
+    @property
+    def _targets(self) -> list[NDArray[Any]]:
+        """What rows say and who says it, as columns that are equal for equal rows."""
+        own: list[NDArray[Any]] = [self.y, self.annotator]
+        return own if self.value is None else [*own, np.nan_to_num(self.value)]
 
     def merged(self, tell_apart: bool = False) -> Rows:
         """Rows in an order of their own, equal ones as one row with the sum of their weights.
@@ -89,9 +104,9 @@ class Rows:
         So a fit depends neither on the order of the rows nor on how repetitions are written.
         ``tell_apart`` keeps equal rows as they are, for kernels that give each its own noise.
         """
-        columns = [self.level, *self.x.T, self.y, self.annotator]
+        columns = [self.level, *self.x.T, *self._targets]
         if len(self) >= N_HASHED:
-            order, _ = sort_rows(self.level, hash_rows(self.x), self.y, self.annotator)
+            order, _ = sort_rows(self.level, hash_rows(self.x), *self._targets)
             starts = starts_of_runs(order, columns)
         else:
             order, starts = sort_rows(*columns)

@@ -23,6 +23,11 @@ SLACK = 1.5
 Levels = tuple[Any, ...]
 
 
+def plain(names: NDArray[Any]) -> NDArray[Any]:
+    """Names as an array of their own type, if they are objects."""
+    return np.array(names.tolist()) if names.dtype.kind == "O" else names
+
+
 @dataclass(frozen=True)
 class Block:
     """Rows that were checked; ``y`` has names of classes, ``level`` places in ``levels``.
@@ -38,6 +43,14 @@ class Block:
     weight: Array
     has_fidelity: bool = True
     is_ordered: bool = False
+    #: Numbers of rows of numeric levels, NaN elsewhere; their ``y`` is None.
+    value: Array | None = None
+
+    def labels(self, rows: NDArray[np.bool_]) -> NDArray[Any]:
+        """Names of classes of those of some rows that have one."""
+        if self.value is None:
+            return self.y[rows]
+        return plain(self.y[rows & np.isnan(self.value)])
 
 
 @dataclass(frozen=True)
@@ -50,11 +63,13 @@ class Coding:
     def __call__(self, block: Block) -> Rows:
         """A block in numbers; rows of weight zero are left out."""
         present = block.weight > 0.0
-        code = np.searchsorted(self.classes, block.y)
-        same = self.classes[np.minimum(code, len(self.classes) - 1)] == block.y
+        labels = block.labels(present)
+        labels = labels if len(labels) else self.classes[:0]
+        code = np.searchsorted(self.classes, labels)
+        same = self.classes[np.minimum(code, len(self.classes) - 1)] == labels
         number = {name: t for t, name in enumerate(self.levels)}
         names = [block.levels[t] for t in np.unique(block.level[present])]
-        new = [f"class {name!r}" for name in block.y[present & ~same][:1]]
+        new = [f"class {name!r}" for name in labels[~same][:1]]
         new += [f"level {name!r}" for name in names if name not in number]
         if new:
             raise ValueError(
@@ -62,18 +77,26 @@ class Coding:
                 "be the same whenever they are read"
             )
         level = np.array([number.get(name, 0) for name in block.levels], dtype=np.intp)[block.level]
-        return Rows.of(block.x[present], level[present], code[present], block.weight[present])
+        weight = block.weight[present]
+        if block.value is None:
+            return Rows.of(block.x[present], level[present], code, weight)
+        value = block.value[present]
+        codes = np.full(len(value), -1)
+        codes[np.isnan(value)] = code
+        return Rows.of(block.x[present], level[present], codes, weight, value=value)
 
 
 @dataclass(frozen=True)
 class Survey:
     """All rows of the blocks in figures, and a sample of them.
 
-    ``counts`` (n_levels, n_classes) are rows, ``weight`` (n_levels,) the sums of their weights.
+    ``counts`` (n_levels, n_classes) are rows with labels, ``numbers`` (n_levels,) rows with
+    numbers, ``weight`` (n_levels,) the sums of their weights.
     """
 
     coding: Coding
     counts: Indices
+    numbers: Indices
     weight: Array
     sample: Rows
 
@@ -83,7 +106,8 @@ class LevelContents:
     """Rows per class of one level, the sum of their weights, and a sample of about ``size`` rows.
 
     The sample is of the smallest keys, of all rows and of each class, in the order in which rows
-    came: key, x, y and weight.
+    came: key, x, y, numbers (NaN at levels that have classes) and weight. Rows of a numeric level
+    are counted under None.
     """
 
     counts: Counter[Any]
@@ -103,14 +127,14 @@ class LevelContents:
 
     def thinned(self) -> LevelContents:
         """With ``size`` rows in the sample; weights make up for rare classes that are kept."""
-        key, _, y, weight = self.sample
+        key, _, y, _, weight = self.sample
         order = np.argsort(key, kind="stable")
         kept, factor = keep_rare_classes(y[order], self.size, self.counts)
         rows = order[kept]
         weights = weight.copy()
         weights[rows] *= factor
         rows = np.sort(rows)
-        return replace(self, sample=tuple(c[rows] for c in (*self.sample[:3], weights)))
+        return replace(self, sample=tuple(c[rows] for c in (*self.sample[:-1], weights)))
 
     def __add__(self, other: LevelContents) -> LevelContents:
         sample = tuple(map(np.concatenate, zip(self.sample, other.sample, strict=True)))
@@ -142,7 +166,7 @@ class Contents:
     def survey(self, levels: Levels | None) -> Survey:
         """The contents in numbers; ``levels`` are the names in order, if the user gave them."""
         classes = np.unique(_names_of_classes(self))
-        if not len(classes):
+        if not self.levels:
             raise ValueError("blocks hold no rows (0 samples); at least one is needed")
         names = self._order() if levels is None else levels
         if unknown := [name for name in self.levels if name not in names]:
@@ -151,17 +175,22 @@ class Contents:
                 f"without it, {list(names)}; pass levels=..., least trusted first"
             )
         counts, weight = np.zeros((len(names), len(classes)), dtype=np.intp), np.zeros(len(names))
+        numbers = np.zeros(len(names), dtype=np.intp)
         present = [t for t, name in enumerate(names) if name in self.levels]
         for t in present:
             own = self.levels[names[t]]
             weight[t] = own.weight
-            for value, n in own.counts.items():
-                counts[t, np.searchsorted(classes, value)] = n
+            numbers[t] = own.counts[None]
+            for label, n in own.counts.items():
+                if label is not None:
+                    counts[t, np.searchsorted(classes, label)] = n
         samples = [self.levels[names[t]].thinned().sample for t in present]
-        _, x, y, weights = map(np.concatenate, zip(*samples, strict=True))
+        _, x, y, value, weights = map(np.concatenate, zip(*samples, strict=True))
         level = np.repeat(present, [len(columns[0]) for columns in samples])
-        sample = Rows.of(x, level, np.searchsorted(classes, y), weights)
-        return Survey(Coding(classes, names), counts, weight, sample)
+        code, has_label = np.full(len(y), -1, dtype=np.intp), np.isnan(value)
+        code[has_label] = np.searchsorted(classes, plain(y[has_label]))
+        sample = Rows.of(x, level, code, weights, value=value if numbers.any() else None)
+        return Survey(Coding(classes, names), counts, numbers, weight, sample)
 
     def _order(self) -> Levels:
         if len(self.has_fidelity) > 1:
@@ -201,7 +230,8 @@ class Surveyor:
         for t in np.unique(block.level):
             rows = np.flatnonzero((block.level == t) & (block.weight > 0.0))
             name = block.levels[t]
-            sample = tuple(column[rows] for column in (key, block.x, block.y, block.weight))
+            value = np.full(len(key), np.nan) if block.value is None else block.value
+            sample = tuple(column[rows] for column in (key, block.x, block.y, value, block.weight))
             levels[name] = LevelContents(
                 Counter(block.y[rows].tolist()),
                 float(block.weight[rows].sum()),
@@ -215,6 +245,7 @@ class Surveyor:
 def _names_of_classes(*parts: Contents) -> list[Any]:
     """Classes that occur, by level; raises ValueError if some are text and others are not."""
     names = [name for part in parts for own in part.levels.values() for name in own.counts]
+    names = [name for name in names if name is not None]
     if len({isinstance(name, str) for name in names}) > 1:
         raise ValueError("y holds text in some blocks and numbers in others; name classes alike")
     return names
