@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -23,11 +27,30 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validat
 from polyfid.arrays import Array, Indices
 from polyfid.atomic import set_attributes
 from polyfid.estimator import inputs
-from polyfid.estimator.constraints import read_whole
+from polyfid.estimator.constraints import read_numeric, read_whole
 from polyfid.estimator.levels import Levels
 from polyfid.estimator.unknown_trust import unknown_trust
+from polyfid.rows.survey import plain
 
 __all__ = ["Pooled", "Stacked", "TrustedOnly"]
+
+#: Numbers of a level from which trees take the place of a Gaussian process as a regressor.
+MANY_NUMBERS = 1000
+
+
+class _Labelled(NamedTuple):
+    """Rows of a baseline: features, classes, numbers (NaN where there is a class), levels."""
+
+    X: Any
+    y: NDArray[Any]
+    value: Array
+    levels: Levels
+    level: Indices
+    weight: Array | None
+
+    @property
+    def is_number(self) -> NDArray[np.bool_]:
+        return ~np.isnan(self.value)
 
 
 class _Baseline(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
@@ -42,14 +65,14 @@ class _Baseline(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         *,
         levels: Iterable[Any] | None = None,
         fidelity_feature: int | str | None = None,
+        numeric_levels: Iterable[Any] | None = None,
     ) -> None:
         self.estimator, self.levels, self.fidelity_feature = estimator, levels, fidelity_feature
+        self.numeric_levels = numeric_levels
 
-    def _fit_levels(
-        self, X: Any, y: NDArray[Any], levels: Levels, level: Indices, weight: Array | None
-    ) -> dict[str, Any]:
+    def _fit_levels(self, given: _Labelled) -> dict[str, Any]:
         """Fitted attributes by name: the model of the top level, and what else it needs."""
-        return {"estimator_": self._train(X, y, weight, np.arange(len(y)))}
+        return {"estimator_": self._train(given, np.flatnonzero(~given.is_number))}
 
     def _features(self, X: Any) -> Any:
         return X
@@ -70,7 +93,7 @@ class _Baseline(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         X : array, data frame or sparse matrix of shape (n, d)
             The wrapped estimator gets its rows in the same container.
         y : array-like of shape (n,)
-            Classes. They need not all occur at every level.
+            Classes. They need not all occur at every level. At ``numeric_levels`` numbers.
         fidelity : array-like of shape (n,), optional
             The level of each row; without it all rows are at the top level.
         sample_weight : array-like of shape (n,), optional
@@ -81,9 +104,13 @@ class _Baseline(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         )
         inputs.refuse_no_rows(X)
         n = X.shape[0]
-        labels = inputs.read_labels(y, n)
         weight = None if sample_weight is None else inputs.read_weights(sample_weight, n)
         levels, level = inputs.read_levels(self.levels, fidelity, n)
+        if self.numeric_levels is None:
+            labels, value = inputs.read_labels(y, n), np.full(n, np.nan)
+        else:
+            numeric = read_numeric(self.numeric_levels, levels)
+            labels, value = inputs.read_targets(y, level, levels, numeric)
         unknown = unknown_trust(fidelity, n, levels)
         if unknown is not None:
             warnings.warn(unknown, UserWarning, stacklevel=2)
@@ -99,8 +126,8 @@ class _Baseline(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             **vars(columns),
             "_fidelity_column": column,
             "levels_": levels,
-            "classes_": np.unique(labels),
-            **self._fit_levels(X, labels, levels, level, weight),
+            "classes_": np.unique(plain(labels[np.isnan(value)])),
+            **self._fit_levels(_Labelled(X, labels, value, levels, level, weight)),
         }
         set_attributes(self, attributes, drop=["feature_names_in_"])
         return self
@@ -154,9 +181,10 @@ class _Baseline(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             model.set_fit_request(sample_weight=True)
         return make_pipeline(scaler, model)
 
-    def _train(self, X: Any, y: NDArray[Any], weight: Array | None, rows: Indices) -> Any:
+    def _train(self, given: _Labelled, rows: Indices, X: Any = None) -> Any:
         """The estimator fitted to some of the rows, or a constant if they have one class only."""
-        y, weight = y[rows], None if weight is None else weight[rows]
+        X = given.X if X is None else X
+        y, weight = plain(given.y[rows]), None if given.weight is None else given.weight[rows]
         present = np.unique(y if weight is None else y[weight > 0])
         if len(present) == 1:
             return DummyClassifier(strategy="prior").fit(np.zeros((1, 1)), present)
@@ -179,10 +207,11 @@ def for_one_level(model: Any) -> Any:
 
     Of a list of kernels it gets the first.
     """
-    plain = clone(model).set_params(levels=None, rho=1.0, label_noise=None)
-    if isinstance(plain.kernel, Sequence | np.ndarray) and not isinstance(plain.kernel, str):
-        plain.set_params(kernel=plain.kernel[0])
-    return plain
+    own = clone(model).set_params(levels=None, rho=1.0, label_noise=None)
+    own.set_params(numeric_levels=None, noise=None, warp=False, outliers=False)
+    if isinstance(own.kernel, Sequence | np.ndarray) and not isinstance(own.kernel, str):
+        own.set_params(kernel=own.kernel[0])
+    return own
 
 
 class TrustedOnly(_Baseline):
@@ -197,6 +226,8 @@ class TrustedOnly(_Baseline):
         carries their order as that of `polyfid.stack_levels` does. Numbers are sorted.
     fidelity_feature : int or str, optional
         The column of X that holds the fidelity; new rows may come with or without it.
+    numeric_levels : sequence, optional
+        Levels whose y holds numbers and not classes.
 
     Attributes
     ----------
@@ -225,18 +256,17 @@ class TrustedOnly(_Baseline):
     array([0, 1])
     """
 
-    def _fit_levels(
-        self, X: Any, y: NDArray[Any], levels: Levels, level: Indices, weight: Array | None
-    ) -> dict[str, Any]:
-        return {"estimator_": self._train(X, y, weight, np.flatnonzero(level == level.max()))}
+    def _fit_levels(self, given: _Labelled) -> dict[str, Any]:
+        level = given.level
+        return {"estimator_": self._train(given, np.flatnonzero(level == level.max()))}
 
 
 class Pooled(_Baseline):
-    """A classifier of all labels, as if every level deserved the same trust.
+    """A classifier of all labels, as if every level deserved the same trust; numbers are left out.
 
     Parameters
     ----------
-    estimator, levels, fidelity_feature
+    estimator, levels, fidelity_feature, numeric_levels
         As in `TrustedOnly`; so are the attributes, and how the fidelity is passed.
 
     Examples
@@ -252,16 +282,20 @@ class Stacked(_Baseline):
     """A chain of classifiers, one per level: the input of each is X and the prediction of the last.
 
     The probabilities that the model of a level gives (of the second class if it has two, else of
-    all) are features of the next level's model, ``proba_<level>_<class>`` in a data frame.
+    all) are features of the next level's model, ``proba_<level>_<class>`` in a data frame. Of a
+    numeric level it is what a regressor predicts, ``value_<level>``.
 
     Parameters
     ----------
-    estimator, levels, fidelity_feature
+    estimator, levels, fidelity_feature, numeric_levels
         As in `TrustedOnly`; so is how the fidelity is passed. The estimator needs
         `predict_proba`; it is cloned for each level.
     cv : int or None, default=5
         Folds for points that have labels at two levels: the lower level's prediction of such a
         point comes from a model trained on other points. None: from that of all rows.
+    regressor : scikit-learn regressor, optional
+        For numeric levels; cloned for each. By default a Gaussian process with a length-scale per
+        feature, and gradient boosted trees where a level has more than 1000 rows.
 
     Attributes
     ----------
@@ -287,15 +321,20 @@ class Stacked(_Baseline):
         *,
         levels: Iterable[Any] | None = None,
         fidelity_feature: int | str | None = None,
+        numeric_levels: Iterable[Any] | None = None,
         cv: int | None = 5,
+        regressor: Any = None,
     ) -> None:
-        super().__init__(estimator, levels=levels, fidelity_feature=fidelity_feature)
-        self.cv = cv
+        super().__init__(
+            estimator,
+            levels=levels,
+            fidelity_feature=fidelity_feature,
+            numeric_levels=numeric_levels,
+        )
+        self.cv, self.regressor = cv, regressor
 
-    def _fit_levels(
-        self, X: Any, y: NDArray[Any], levels: Levels, level: Indices, weight: Array | None
-    ) -> dict[str, Any]:
-        models = []
+    def _fit_levels(self, given: _Labelled) -> dict[str, Any]:
+        models, X, level = [], given.X, given.level
         *lower, top = np.unique(level)
         if lower:
             if self.cv is not None:
@@ -309,19 +348,37 @@ class Stacked(_Baseline):
         features = X
         for t in lower:
             here, above = np.flatnonzero(level == t), np.flatnonzero(level > t)
-            model = self._train(features, y, weight, here)
-            proba = np.zeros((len(y), len(model.classes_)))
-            proba[above] = _proba(model, _safe_indexing(features, above), model.classes_)
+            is_numeric = bool(given.is_number[here].all())
+            train_on = self._train_regressor if is_numeric else self._train
+            model = train_on(given, here, features)
+            names = _names(model, given.levels[t])
+            added = np.zeros((len(level), len(names)))
+            added[above] = _said(model, _safe_indexing(features, above), model)
             for train, repeats in self._folds(points, here, above):
-                other = self._train(features, y, weight, train)
-                proba[repeats] = _proba(other, _safe_indexing(features, repeats), model.classes_)
-            features = _append(X, proba, levels[t], model.classes_)
+                other = train_on(given, train, features)
+                added[repeats] = _said(other, _safe_indexing(features, repeats), model)
+            features = _append(X, added, names)
             models.append(model)
         return {
             "lower_estimators_": models,
-            "_lower_names": [levels[t] for t in lower],
-            "estimator_": self._train(features, y, weight, np.flatnonzero(level == top)),
+            "_lower_names": [given.levels[t] for t in lower],
+            "estimator_": self._train(given, np.flatnonzero(level == top), features),
         }
+
+    def _train_regressor(self, given: _Labelled, rows: Indices, X: Any) -> Any:
+        """The regressor fitted to the numbers of some rows."""
+        own, weights = _safe_indexing(X, rows), {}
+        if self.regressor is None:
+            own = own.toarray() if hasattr(own, "tocsr") else own
+            model = _default_regressor(*own.shape)
+        else:
+            model = clone(self.regressor)
+        if given.weight is not None and has_fit_parameter(model, "sample_weight"):
+            weights = {"sample_weight": given.weight[rows]}
+        with warnings.catch_warnings():
+            if self.regressor is None:  # a length-scale at its bound is of a column without effect
+                warnings.simplefilter("ignore", ConvergenceWarning)
+            return model.fit(own, given.value[rows], **weights)
 
     def _folds(
         self, points: Indices, here: Indices, above: Indices
@@ -339,9 +396,20 @@ class Stacked(_Baseline):
     def _features(self, X: Any) -> Any:
         features = X
         for model, name in zip(self.lower_estimators_, self._lower_names, strict=True):
-            proba = _proba(model, features, model.classes_)
-            features = _append(X, proba, name, model.classes_)
+            features = _append(X, _said(model, features, model), _names(model, name))
         return features
+
+
+def _default_regressor(n_rows: int, n_features: int) -> Any:
+    """A regressor for so many rows and features."""
+    if n_rows > MANY_NUMBERS:
+        return HistGradientBoostingRegressor(random_state=0)
+    lengths = np.full(n_features, np.sqrt(n_features))
+    kernel = ConstantKernel() * RBF(lengths, (0.05, 1e3)) + WhiteKernel(0.01, (1e-6, 10.0))
+    model = GaussianProcessRegressor(
+        kernel, normalize_y=True, n_restarts_optimizer=1, random_state=0
+    )
+    return make_pipeline(StandardScaler(), model)
 
 
 def _weight_arguments(model: Any, weight: Array) -> dict[str, Array]:
@@ -367,14 +435,29 @@ def _proba(model: Any, X: Any, classes: NDArray[Any]) -> Array:
     return proba
 
 
-def _append(X: Any, proba: Array, level: Any, classes: NDArray[Any]) -> Any:
-    """X with columns of probabilities, in the container of X."""
-    if len(classes) == 2:  # the first column is one minus the second
-        proba, classes = proba[:, 1:], classes[1:]
+def _names(model: Any, level: Any) -> list[str]:
+    """Names of the features that come from a level's model."""
+    if not hasattr(model, "classes_"):
+        return [f"value_{level}"]
+    classes = model.classes_.tolist()
+    # Of two classes the first column is one minus the second.
+    return [f"proba_{level}_{c}" for c in (classes[1:] if len(classes) == 2 else classes)]
+
+
+def _said(model: Any, X: Any, first: Any) -> Array:
+    """What a level's model says of rows, in the columns of the ``first`` model of that level."""
+    if not hasattr(first, "classes_"):
+        return np.asarray(model.predict(X), dtype=float).reshape(-1, 1)
+    proba = _proba(model, X, first.classes_)
+    return proba[:, 1:] if proba.shape[1] == 2 else proba
+
+
+def _append(X: Any, added: Array, names: list[str]) -> Any:
+    """X with further columns, in the container of X."""
     if hasattr(X, "tocsr"):
-        return sparse.hstack([X, sparse.csr_array(proba)], format="csr")
+        return sparse.hstack([X, sparse.csr_array(added)], format="csr")
     columns = getattr(X, "columns", None)
     if columns is None or not all(isinstance(name, str) for name in columns):
-        return np.hstack([np.asarray(X), proba])
-    named = {f"proba_{level}_{c}": p for c, p in zip(classes.tolist(), proba.T, strict=True)}
+        return np.hstack([np.asarray(X), added])
+    named = dict(zip(names, added.T, strict=True))
     return X.assign(**named) if hasattr(X, "assign") else X.with_columns(**named)

@@ -42,12 +42,14 @@ def stack_levels(data: Mapping[Any, tuple[Any, Any]]) -> tuple[Any, NDArray[Any]
     ----------
     data : mapping of level name to (X, y)
         The order of the mapping is the order of trust, least trusted first. The X are all arrays
-        or all data frames with the same columns.
+        or all data frames with the same columns. The y of a level may be numbers, see
+        ``numeric_levels`` of `polyfid.MultiFidelityClassifier`.
 
     Returns
     -------
     X, y, fidelity
         X is a data frame if data frames came in. ``fidelity`` remembers the order of the levels.
+        y is an array of objects where some levels have floats and others text or booleans.
 
     Examples
     --------
@@ -79,12 +81,21 @@ def stack_levels(data: Mapping[Any, tuple[Any, Any]]) -> tuple[Any, NDArray[Any]
         ys.append(np.asarray(y))
         names.append(np.full(len(y), name))
     as_column(list(data), "data")  # names of one type
-    labels = [y for y in ys if len(y)] or ys  # an empty one has no type
-    if len({y.dtype.kind in "OUST" for y in labels}) > 1:
+    fidelity = FidelityArray(np.concatenate(names), tuple(data))
+    return _stack(xs), _stack_targets([y for y in ys if len(y)] or ys), fidelity
+
+
+def _stack_targets(ys: list[NDArray[Any]]) -> NDArray[Any]:
+    """Classes of levels, or numbers of some: objects where they would turn into each other."""
+    kinds = {y.dtype.kind for y in ys}
+    if "f" in kinds and kinds & set("OUSTb"):
+        return np.concatenate([y.astype(object) for y in ys])
+    if len({kind in "OUST" for kind in kinds}) > 1:
         raise ValueError(
-            "the y of some levels hold strings and those of others numbers; name the classes alike"
+            "the y of some levels hold strings and those of others whole numbers; name the classes "
+            "alike, or turn what is measured into floats and name its levels with numeric_levels="
         )
-    return _stack(xs), np.concatenate(labels), FidelityArray(np.concatenate(names), tuple(data))
+    return np.concatenate(ys)
 
 
 def _stack(xs: list[Any]) -> Any:

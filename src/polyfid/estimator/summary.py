@@ -24,6 +24,7 @@ from polyfid.learning.mixture import BinaryFit, Member, Mixture
 from polyfid.learning.plan import Options
 from polyfid.learning.structures import ABSENT
 from polyfid.model.likelihoods import NoisyLogit
+from polyfid.model.numbers import Numbers
 from polyfid.model.prior import Autoregressive, Deviating, Prior
 from polyfid.rows.survey import Levels
 from polyfid.text import percent
@@ -144,7 +145,7 @@ class FitReport:
         info = self._model.info
         levels = info.levels
         names = None if info.feature_names is None else info.feature_names.tolist()
-        counts = _levels(info.counts, levels, info.classes)
+        counts = _levels(info)
         lines = [("levels" if len(levels) > 1 else "data", counts)]
         parts = zip(self._model.names, self._model.mixtures, self.links, strict=True)
         for who, mixture, links in parts:
@@ -176,14 +177,17 @@ class FitReport:
     _repr_html_ = to_html
 
 
-def _levels(counts: NDArray[np.intp], levels: Levels, classes: NDArray[Any]) -> str:
-    def one(row: NDArray[np.intp]) -> str:
-        shown = ", ".join(f"{c}: {n}" for c, n in zip(classes, row, strict=True))
-        return f"{row.sum()} row{'s' * int(row.sum() != 1)} ({shown})"
+def _levels(info: FitInfo) -> str:
+    levels, n_rows = info.levels, info.n_rows.tolist()
+
+    def one(t: int) -> str:
+        counts = zip(info.classes, info.counts[t], strict=True)
+        shown = "numbers" if t in info.numeric else ", ".join(f"{c}: {n}" for c, n in counts)
+        return f"{n_rows[t]} row{'s' * (n_rows[t] != 1)} ({shown})"
 
     if len(levels) == 1:
-        return one(counts[0])
-    lines = [f"{name}: {one(row)}" for name, row in zip(levels, counts, strict=True)]
+        return one(0)
+    lines = [f"{name}: {one(t)}" for t, name in enumerate(levels)]
     return "\n".join([*lines, f"(least trusted first; most trusted: {levels[-1]})"])
 
 
@@ -257,8 +261,10 @@ def _describe(
     else:
         processes = zip(_processes(prior, levels), kernels, strict=True)
         lines.append(("kernels", "\n".join(f"{name}: {kernel}" for name, kernel in processes)))
-    if isinstance(fit.likelihood, NoisyLogit):
-        lines.append(("label noise", _noise(fit.likelihood, levels)))
+    if isinstance(fit.likelihood.labels, NoisyLogit):
+        lines.append(("label noise", _noise(fit.likelihood.labels, levels)))
+    if numbers := fit.likelihood.numbers:
+        lines.append(("numbers", "\n".join(_errors(levels[t], own) for t, own in numbers.items())))
     lines.append(("evidence", f"log marginal likelihood {fit.log_evidence:.4f}"))
     if fit.optimum is None:
         return [*lines, ("tuning", "none: hyper-parameters as given")]
@@ -300,6 +306,14 @@ def _noise(likelihood: NoisyLogit, levels: Levels) -> str:
         f"{likelihood.sensitivity[free].max():.2f}, specificity "
         f"{likelihood.specificity[free].min():.2f} to {likelihood.specificity[free].max():.2f}"
     )
+
+
+def _errors(level: Any, numbers: Numbers) -> str:
+    """The errors of a level's numbers, in their own units, and the warp."""
+    sd = float(np.sqrt(numbers.noise_variance))
+    text = f"{level}: {'errors' if numbers.free else 'errors (given)'} of sd {sd:.3g}"
+    text += f", numbers of sd {numbers.scale.spread:.3g}"
+    return text + (f", warped by the power {numbers.scale.power:.2f}" if numbers.warps else "")
 
 
 def _problems(mixture: Mixture) -> list[str]:
@@ -360,7 +374,9 @@ def about(estimator: Any, model: FittedModel) -> dict[str, Any]:
     def by_class(values: list[Any]) -> Any:
         return values[0] if model.is_binary else dict(zip(classes, values, strict=True))
 
-    rows = [dict(zip(classes, row, strict=True)) for row in info.counts.tolist()]
+    rows: list[Any] = [dict(zip(classes, row, strict=True)) for row in info.counts.tolist()]
+    for t in info.numeric:
+        rows[t] = info.numbers[t]
     thetas = [dict(zip(f.theta_names, f.theta, strict=True)) for f in fits]
     header = {
         "levels": info.levels,
@@ -387,7 +403,7 @@ def value_of(name: str, theta: float) -> float:
     -0.5
     """
     kind = name.partition("[")[0]
-    if kind in ("rho", "loading"):
+    if kind in ("rho", "loading", "warp"):
         return theta
     return float(expit(theta) if kind in LOG_ODDS else np.exp(theta))
 
@@ -422,6 +438,7 @@ def _check_info(info: FitInfo, n_models: int) -> None:
     _demand(len(set(info.levels)) == n_levels, "a name of its own for each level")
     _demand(len(set(info.classes.tolist())) == n_classes, "a name of its own for each class")
     _demand(info.counts.shape == (n_levels, n_classes), "a count for each level and class")
+    _demand(len(info.numbers) in (0, n_levels), "a number of rows for each level")
     _demand(n_models == (1 if n_classes == 2 else n_classes), "a model for each class")
     names = info.feature_names
     if names is not None:

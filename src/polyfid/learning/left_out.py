@@ -62,8 +62,9 @@ def predict_without(
     own = {"y": y, "weight": rows.weight, "group": level, "truth": repeats.astype(float)}
     for member in mixture.members:
         fit, at = member.fit, mixture.points(member, rows.x)
-        of_rows = {name: own[name] for name in fit.likelihood._row_fields}
-        likelihood: Likelihood = replace(fit.likelihood, **of_rows)  # type: ignore[type-var]
+        assert fit.likelihood.labels is not None
+        of_rows = {name: own[name] for name in fit.likelihood.labels._row_fields}
+        likelihood: Likelihood = replace(fit.likelihood.labels, **of_rows)  # type: ignore[type-var]
         mean, variance = np.empty(len(at)), np.empty(len(at))
         for t in np.unique(level):
             here = np.flatnonzero(level == t)
@@ -104,6 +105,7 @@ def part_of(mixture: Mixture, rows: View, weighed: bool) -> Part:
     none = Part(mixture, *(np.empty(0, kind) for kind in (float, np.intp, float, float)))
     if not isinstance(rows, LabelledPoints):
         return none
+    rows = rows.take(np.flatnonzero(~rows.likelihood.is_number))
     fit, level, rng = mixture.best.fit, rows.points.level, np.random.RandomState(0)
     top = fit.prior.n_levels - 1
     if not weighed and np.sum(level == top) <= N_CHECKED:

@@ -43,6 +43,10 @@ N_BOOSTED, N_ROWS_BOOSTED, FEWEST_BOOSTED_POINTS = 1000, 20_000, 100
 #: Rows that trees learn from at most, if not all rows are in memory, and their memory in bytes.
 N_ROWS_TREES, TREES_BYTES = 1_000_000, 256e6
 
+#: Prior standard deviation of rho between numbers and classes. Where a number decides the class,
+#: rho is large; chosen on other draws than those of ``python -m benchmarks numeric``.
+RHO_OF_NUMBERS = 5.0
+
 #: Typical figures of a fit: evaluations of the evidence in a climb, steps of inference in one,
 #: operations of a step in units of n^3 (exact) or of m^2 per row (sparse), final passes.
 _EVALUATIONS, _STEPS, _CUBES = 40, 10, 1.5
@@ -123,7 +127,7 @@ class Options:
         mixed = self.mixed_steps
         if not mixed.any():
             return mean, sd
-        of_steps = np.where(mixed, 0.0, mean), np.where(mixed, np.hypot(mean, sd), sd)
+        of_steps = np.where(mixed, 0.0, mean), np.where(mixed, RHO_OF_NUMBERS, sd)
         return tuple(of_steps[0].tolist()), tuple(of_steps[1].tolist())
 
     def large_levels(self, counts: Sequence[int]) -> tuple[int, ...]:

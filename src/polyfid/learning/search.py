@@ -144,10 +144,10 @@ def or_boosted(mixture: Mixture, leader: Candidate, on: Comparison, of_all: Comp
 
 
 def leave_one_out(fit: BinaryFit) -> float:
-    """The log probability of every label given all others, summed over the rows."""
+    """The log probability of every label given all others, summed over the rows that have one."""
     posterior = fit.posterior
     assert isinstance(posterior, Posterior)
-    copies = np.maximum(fit.likelihood.weight, 1.0)
+    copies = np.where(fit.likelihood.is_number, 0.0, np.maximum(fit.likelihood.weight, 1.0))
     return float(copies @ expected_labels(posterior, posterior.points, fit.likelihood))
 
 

@@ -165,8 +165,7 @@ class Structure:
         if self.link == "apart":
             return replace(general, rho=(0.0,) * (n - 1), rho_bounds="fixed")
         if self.link == "deviating":
-            plausible = options.plausible_rho(2.0, 1.5)
-            return Deviating(general.kernels, general.rho, general.rho_bounds, plausible)
+            return Deviating(general.kernels, general.rho, general.rho_bounds)
         # Where numbers turn into classes there is a threshold, which is a constant to be learnt.
         mixed = options.mixed_steps.tolist()
         kernels = (kernel, *(Intercept() if step else ABSENT for step in mixed))
@@ -278,8 +277,10 @@ def other_links(options: Options, rows: Rows) -> list[str]:
     if not low <= 0.0 <= high:
         excluded.add("apart")
     # Laplace has no labels that may be flipped, EP no fractions of them, and numbers do not flip.
+    # With deviations of their own numbers would be sums of two functions, and many numbers would
+    # be fitted better by that whatever it does to the few labels.
     if options.numeric:
-        excluded.add("flips")
+        excluded |= {"flips", "deviating"}
     if options.inference == "laplace" or not low <= 1.0 <= high or (rows.weight < 1.0).any():
         excluded.add("flips")
     return [link for link in options.links if link not in excluded]

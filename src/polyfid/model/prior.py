@@ -330,7 +330,7 @@ class Deviating(Prior):
     rho: tuple[float, ...] = ()
     rho_bounds: tuple[float, float] | str = (-10.0, 10.0)
     # Noisy labels show less of the function: rho is a ratio of amplitudes.
-    rho_prior: RhoPrior = (2.0, 1.5)
+    rho_prior: tuple[float, float] = (2.0, 1.5)
 
     @property
     def _shared(self) -> Array:

@@ -31,7 +31,8 @@ class Channel:
     @classmethod
     def of(cls, drawn: Drawn) -> Channel:
         """Rates of new labels: those of the level, or the mean over the rows' annotators."""
-        likelihood, level = drawn.likelihood, drawn.posterior.points.level
+        likelihood, level = drawn.likelihood.labels, drawn.posterior.points.level
+        level = level[~drawn.likelihood.is_number]
         rates = np.ones((2, drawn.posterior.prior.n_levels))
         if isinstance(likelihood, NoisyLogit):
             own = likelihood.sensitivity, likelihood.specificity
