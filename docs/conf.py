@@ -22,6 +22,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "mathml",  # formulae are part of the pages: no script, no fonts
     "names",  # `names` in docstrings become links where there is a page
+    "own_members",  # methods of scikit-learn's base classes are described there
     "root_pages",  # CHANGELOG.md and others that live in the root of the repository
 ]
 exclude_patterns = ["_build", "reproduction", "gallery/GALLERY_HEADER.rst"]
@@ -41,7 +42,6 @@ autosummary_generate = True
 autosummary_imported_members = True
 autodoc_member_order = "groupwise"
 autodoc_typehints_format = "short"
-autodoc_preserve_defaults = True
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 88
 numpydoc_show_class_members = False
@@ -87,5 +87,6 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
     "show_memory": False,
     "show_signature": False,
+    "write_computation_times": False,  # that page loads scripts from elsewhere
     "abort_on_example_error": True,
 }

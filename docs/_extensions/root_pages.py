@@ -1,4 +1,4 @@
-"""Pages whose text is a file in the root of the repository, such as CHANGELOG.md."""
+"""Pages whose text is a file elsewhere in the repository, such as CHANGELOG.md."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-#: The page, and the file beside `docs/` that is its text.
+#: The page, and the file of the repository that is its text.
 PAGES = {
     "changelog": "CHANGELOG.md",
+    "understanding/results": "docs/reproduction/results.md",
     "developers/contributing": "CONTRIBUTING.md",
     "developers/security": "SECURITY.md",
     "developers/examples": "examples/README.md",
@@ -19,7 +20,7 @@ PAGES = {
 
 
 def relinked(text: str, page: str, file: str) -> str:
-    """The text of a root file with its links as they are from a page: ``docs/a.md`` to ``a.md``."""
+    """The text of a file with its links as they are from a page: ``docs/a.md`` to ``a.md``."""
     names = {target: f"docs/{source}.md" for source, target in PAGES.items()}
 
     def link(match: re.Match[str]) -> str:
