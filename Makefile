@@ -18,7 +18,7 @@ demo: $(VENV)/.tool  ## a small problem with cheap and trusted labels, start to 
 test: $(VENV)/.dev  ## the tests, without the slow ones
 	$(ONE_THREAD) $(BIN)/python -m pytest -q -n 2 --dist loadgroup -m "not slow"
 
-test-all: $(VENV)/.all  ## all tests, with a sampler to compare with
+test-all: $(VENV)/.all  ## all tests, with a sampler to compare with, and the site
 	$(ONE_THREAD) $(BIN)/python -m pytest -q -n 2 --dist loadgroup
 
 test-labelstudio: $(VENV)/.dev $(LABELSTUDIO)/.installed  ## the loop with a real Label Studio, a gigabyte in an environment of its own
@@ -54,7 +54,7 @@ $(VENV)/.core: EXTRAS :=
 $(VENV)/.tool: EXTRAS := [cli,report]
 $(VENV)/.experiments: EXTRAS := [experiments]
 $(VENV)/.dev: EXTRAS := [test,dev,all,experiments]
-$(VENV)/.all: EXTRAS := [test,dev,all,experiments,mcmc]
+$(VENV)/.all: EXTRAS := [test,dev,all,experiments,mcmc,docs]
 $(VENV)/.docs: EXTRAS := [docs]
 $(VENV)/.core $(VENV)/.tool $(VENV)/.experiments $(VENV)/.dev $(VENV)/.all $(VENV)/.docs: pyproject.toml | $(BIN)/pip
 	@echo "Installing polyfid$(EXTRAS) into $(VENV)"

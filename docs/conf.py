@@ -42,6 +42,7 @@ autosummary_generate = True
 autosummary_imported_members = True
 autodoc_member_order = "groupwise"
 autodoc_typehints_format = "short"
+toc_object_entries_show_parents = "hide"
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 88
 numpydoc_show_class_members = False
@@ -70,6 +71,7 @@ html_theme_options = {
     "pygments_light_style": "friendly",
     "pygments_dark_style": "monokai",
 }
+html_context = {"default_mode": "auto"}  # light or dark, as the reader prefers
 html_sidebars = {"index": [], "changelog": [], "getting_started": []}
 
 sphinx_gallery_conf = {
