@@ -42,6 +42,7 @@ autosummary_generate = True
 autosummary_imported_members = True
 autodoc_member_order = "groupwise"
 autodoc_typehints_format = "short"
+autodoc_type_aliases = {"Array": "Array", "Indices": "Indices"}
 toc_object_entries_show_parents = "hide"
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 88

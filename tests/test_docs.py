@@ -151,7 +151,7 @@ class Page(HTMLParser):
         self.styles.append(given.get("style", ""))
         self._is_style = tag == "style"
         if tag in self.LOADED:
-            self.loaded += [given["src"]] * ("src" in given)
+            self.loaded += [given["src"]] if "src" in given else []
             self.loaded += [part.split()[0] for part in given.get("srcset", "").split(",") if part]
         if tag == "object":
             self.loaded.append(given.get("data", ""))
@@ -193,7 +193,8 @@ def site(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def pages(site):
-    return {path: Page(path) for path in site.rglob("*.html")}
+    parts = (path for path in site.rglob("*.html") if "_static" not in path.parts)
+    return {path: Page(path) for path in parts}
 
 
 def is_elsewhere(address):
