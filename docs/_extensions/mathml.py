@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+import html
 from typing import Any
 
 from docutils import nodes
+from docutils.utils.math import MathError
 from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.application import Sphinx
+from sphinx.util import logging
+
+
+def converted(node: nodes.Element, as_block: bool = False) -> str:
+    """The formula of a node as MathML; one that cannot be read is a warning, and stays as it is."""
+    try:
+        return str(tex2mathml(node.astext(), as_block=as_block))
+    except MathError as error:
+        logging.getLogger(__name__).warning("formula: %s", error, location=node)
+        return f"<code>{html.escape(node.astext())}</code>"
 
 
 def inline(writer: Any, node: nodes.math) -> None:
     """A formula within a line."""
-    writer.body.append(tex2mathml(node.astext()))
+    writer.body.append(converted(node))
     raise nodes.SkipNode
 
 
 def block(writer: Any, node: nodes.math_block) -> None:
     """A formula on lines of its own."""
     ids = "".join(f' id="{name}"' for name in node["ids"][:1])
-    formula = tex2mathml(node.astext(), as_block=True)
+    formula = converted(node, as_block=True)
     writer.body.append(f'<div class="formula"{ids}>{formula}</div>\n')
     raise nodes.SkipNode
 
