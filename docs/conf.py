@@ -60,7 +60,7 @@ html_show_sphinx = False
 html_math_renderer = "mathml"
 html_theme_options = {
     "logo": {"text": "polyfid"},
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 8,
     "navbar_align": "left",
     "navbar_end": ["theme-switcher"],
     "navigation_with_keys": False,

@@ -49,7 +49,7 @@ for name, a, b in zip(people, sensitivity, specificity, strict=True):
     ax.annotate("", (x, y), (b, a), arrowprops={"arrowstyle": "->", "color": "0.5"})
     ax.plot(b, a, "o", ms=6, color="0.6", label="true" if name == "Ann" else None)
     ax.plot(x, y, "o", ms=9, color="#0072b2", label="learnt" if name == "Ann" else None)
-    ax.annotate(name, (x, y), xytext=(8, 4), textcoords="offset points")
+    ax.annotate(name, (x, y), xytext=(8, -12), textcoords="offset points")
 ax.set(xlabel="specificity", ylabel="sensitivity", xlim=(0.4, 1.04), ylim=(0.4, 1.04))
 ax.legend(loc="lower right", frameon=False)
 plt.show()
