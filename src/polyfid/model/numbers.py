@@ -177,7 +177,7 @@ class Numbers(Likelihood):
         """The variance of errors in squared units of the numbers; of warped ones, at their mean."""
         return self.error_variance * (self.scale.spread / TYPICAL) ** 2
 
-    @property
+    @cached_property
     def parameters(self) -> Parameters:
         groups = []
         if self.free:
