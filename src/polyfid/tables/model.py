@@ -337,12 +337,13 @@ def _own_copy(
     """A classifier to fit that has the parameters of the user's, for these levels."""
     numeric = [level for level in levels if level in roles.value]
     own = MultiFidelityClassifier(random_state=0) if classifier is None else clone(classifier)
-    named = [*(own.numeric_levels or ()), *(own.noise or ())]
-    unknown = [repr(level) for level in named if level not in numeric]
+    named = [("numeric_levels", t) for t in own.numeric_levels or ()]
+    named += [("noise", t) for t in own.noise or ()]
+    unknown = [f"{name} of {level!r}" for name, level in named if level not in numeric]
     flags = [name for name in ("warp", "outliers") if getattr(own, name) and not numeric]
     if unknown or flags:
         raise ValueError(
-            f"{(unknown or flags)[0]} is for levels that have numbers, which are "
+            f"{(unknown or flags)[0]} is for levels that have numbers, and these levels are "
             f"{name_few(numeric) or 'none'}; name the column of a level's numbers by --value "
             "LEVEL=COLUMN (in Python Roles(value={level: column}))"
         )
