@@ -401,20 +401,17 @@ class LabelScan:
     def read(self, frame: pd.DataFrame, table: int) -> Answers:
         """What the rows of a table, or of a block of one, say."""
         roles, level = self._roles, self._names[table]
-        fidelity = np.full(len(frame), level, dtype=object)
-        cells = level_names(frame[roles.fidelity]) if roles.fidelity in frame.columns else fidelity
-        fidelity = cells if level is None else fidelity
+        own = np.full(len(frame), level, dtype=object)
+        named = level_names(frame[roles.fidelity]) if roles.fidelity in frame.columns else own
+        fidelity, missing = named if level is None else own, pd.isna(named)
         label, value = self._labels_and_numbers(table, frame, fidelity)
-        if roles.fidelity in frame.columns:
-            missing = pd.isna(cells)
-            if level is not None:
-                other = ~missing & (cells != level)
-                self._note(table, frame, roles.fidelity, other, _OTHER_LEVEL)
-            else:
-                self._note(table, frame, roles.fidelity, missing, _NO_LEVEL)
-                if roles.levels is not None:
-                    unknown = ~missing & ~np.isin(cells.astype(str), roles.levels)
-                    self._note(table, frame, roles.fidelity, unknown, _UNKNOWN_LEVEL)
+        if level is not None:
+            self._note(table, frame, roles.fidelity, ~missing & (named != level), _OTHER_LEVEL)
+        else:
+            self._note(table, frame, roles.fidelity, missing, _NO_LEVEL)
+            if roles.levels is not None:
+                unknown = ~missing & ~np.isin(named.astype(str), roles.levels)
+                self._note(table, frame, roles.fidelity, unknown, _UNKNOWN_LEVEL)
         weight = np.ones(len(frame))
         if roles.weight is not None:
             weight, _ = to_numbers(frame[roles.weight])

@@ -146,8 +146,8 @@ class Roles:
 
     def text_columns(self, level: str | None = None) -> set[str]:
         """Columns that are read as text in a table of a level, or of all levels."""
-        target = {*()} if level in self.value else {self.target}
-        return {*target, self.fidelity, *self.categorical, *self.text}
+        names = {self.fidelity, *self.categorical, *self.text}
+        return names if level in self.value else {self.target, *names}
 
     @property
     def asked(self) -> set[str]:
