@@ -81,12 +81,11 @@ def held_out_losses(
     place = np.flatnonzero(level == len(model.levels_) - 1)
     if not len(place):
         return HeldOut.nothing()
-    code = np.searchsorted(model.classes_, label)
-    same = hash_pairs(x, level * len(model.classes_) + code)
-    _, group, counts = np.unique(same, return_inverse=True, return_counts=True)
-    rows = Rows.of(x[place], level[place], code[place], counts[group][place])
+    x, code = x[place], np.searchsorted(model.classes_, np.array(label[place].tolist()))
+    _, group, counts = np.unique(hash_pairs(x, code), return_inverse=True, return_counts=True)
+    rows = Rows.of(x, level[place], code, counts[group])
     proba = without_own_labels(model, rows, np.zeros(len(place), dtype=bool))
-    own = proba[np.arange(len(place)), code[place]]
+    own = proba[np.arange(len(place)), code]
     loss = -np.log(np.maximum(own, np.finfo(float).tiny))
     return HeldOut(place, loss, audit[place])
 
