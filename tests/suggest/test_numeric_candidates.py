@@ -35,7 +35,8 @@ KNOWN = {"kernel": [9.0 * RBF(0.8), 0.3 * RBF(1.5)], "optimizer": None}
 
 def fitted(noise=0.3, data=TWO, **given):
     X, y, fidelity = data
-    own = {"noise": {"simulation": noise}, "numeric_levels": ["simulation"], "random_state": 0}
+    own = {"numeric_levels": ["simulation"], "random_state": 0}
+    own["noise"] = None if noise is None else {"simulation": noise}
     model = MultiFidelityClassifier(**{**KNOWN, **own, **given})
     return model.fit(X, y, fidelity=fidelity)
 
@@ -43,12 +44,6 @@ def fitted(noise=0.3, data=TWO, **given):
 @pytest.fixture(scope="module")
 def known():
     return fitted()
-
-
-def fitted_freely(**given):
-    X, y, fidelity = TWO
-    model = MultiFidelityClassifier(numeric_levels=["simulation"], random_state=0, **given)
-    return model.fit(X, y, fidelity=fidelity)
 
 
 def believed(model, level=0, targets=TARGETS):
@@ -162,3 +157,140 @@ def test_a_pick_is_one_more_number_of_the_fit(known):
     towards = root[:, None] * fit.prior.cross_covariance(both, at)
     left = fit.prior.diagonal(at) - np.sum(towards * np.linalg.solve(inner, towards), axis=0)
     assert belief.members[0].target_variance == pytest.approx(left, abs=IDENTITY)
+
+
+# Several posteriors
+
+
+@pytest.fixture(scope="module", params=[{}, {"warp": True}, {"outliers": True}], ids=str)
+def learnt(request):
+    return fitted(kernel="auto", optimizer="lbfgs", noise=None, **request.param)
+
+
+def gain_of_the_mixture(belief, i):
+    """The expected information of a number, which also says which posterior is right."""
+    pairs = [*zip(belief.members, belief.channels, strict=True)]
+    place = np.array([i])
+    said = np.array([c.said(at.mean[place], at.variance[place], place * 0) for at, c in pairs])
+    (mean,), (variance,) = (said[:, j].T for j in range(2))
+    centre = belief.weights @ mean
+    sd = np.sqrt(belief.weights @ (variance + (mean - centre) ** 2))
+    z = centre + sd * np.linspace(-9.0, 9.0, 801)
+    density = np.exp(-0.5 * (z - mean[:, None]) ** 2 / variance[:, None])
+    density *= (belief.weights / np.sqrt(variance))[:, None]
+    right = density / np.maximum(density.sum(axis=0), np.finfo(float).tiny)
+    before = after = 0.0
+    for (at, channel), share, weight in zip(pairs, right, belief.weights, strict=True):
+        own = channel.numbers[0]
+        total = at.variance[i] + 1.0 / own.precision
+        u = ((own.scale(z) - at.mean[i]) / np.sqrt(total))[:, None]
+        pull = at.covariance[i] / np.sqrt(total)
+        left = np.sqrt(KAPPA + at.target_variance - pull**2)
+        after = after + share[:, None] * ndtr((at.target_mean + u * pull) / left)
+        before = before + weight * ndtr(at.target_mean / np.sqrt(KAPPA + at.target_variance))
+    weight = density.sum(axis=0) / density.sum()
+
+    def uncertainty(p):
+        p = np.clip(p, 0.0, 1.0)
+        return entr(p) + entr(1.0 - p)
+
+    return (uncertainty(before) - weight @ uncertainty(after)).mean()
+
+
+def test_structures_are_averaged_to_first_order(learnt):
+    belief = believed(learnt)
+    exact = np.array([gain_of_the_mixture(belief, i) for i in ALL])
+    gain = ExpectedGain(entropy).score([belief], ALL)
+    assert gain.mean() == pytest.approx(exact.mean(), rel=0.2)
+    assert np.corrcoef(gain, exact)[0, 1] > 0.95
+
+
+def test_picks_tell_which_posterior_is_right(learnt):
+    belief = believed(learnt)
+    doubt = np.trace(belief._doubt)
+    gain = ExpectedGain(entropy).score([belief], ALL)
+    best = int(np.argmax(gain))
+    belief.pick(best)
+    assert np.trace(belief._doubt) <= doubt
+    assert np.linalg.eigvalsh(belief._doubt).min() > -IDENTITY
+    assert ExpectedGain(entropy).score([belief], ALL)[best] < gain[best]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_every_strategy_makes_a_mixed_batch(learnt, strategy):
+    costs = {"simulation": 1, "experiment": 4}
+    batch = suggest(learnt, POOL, costs, budget=16, strategy=strategy, random_state=0)
+    assert (batch["gain"] >= 0).all()
+    assert batch["total"].iloc[-1] <= 16
+    assert not batch.loc[batch["level"] == "simulation", "audit"].any()
+    if strategy in ("margin", "bald", "random"):
+        assert batch.groupby("level")["cost"].sum().to_dict() == {"experiment": 8, "simulation": 8}
+
+
+def test_the_price_decides_between_numbers_and_labels(known):
+    def share(price):
+        costs = {"simulation": price, "experiment": 1}
+        batch = suggest(known, POOL, costs, n=10, random_state=0, audit=0)
+        return (batch["level"] == "simulation").mean()
+
+    assert share(1e-3) == 1.0
+    assert share(1.0) < 0.5  # caution
+    assert share(1e3) == 0.0
+
+
+def test_of_very_many_numbers_the_best_ones_are_found(known, monkeypatch):
+    how = {"costs": {"simulation": 1}, "n": 2, "choices": None, "random_state": 0}
+    every = suggest(known, POOL, **how)
+    monkeypatch.setattr("polyfid.suggest.suggestion.N_EXACT", 30)
+    monkeypatch.setattr("polyfid.suggest.suggestion.N_BEST", 10)
+    monkeypatch.setattr("polyfid.suggest.suggestion.N_RANDOM", 2)
+    thinned = suggest(known, POOL, **how)
+    assert thinned["row"].tolist() == every["row"].tolist()
+
+
+def test_three_classes_share_the_number():
+    model = fitted(data=THREE)
+    for strategy in ("epig", "brier", "error", "margin", "bald"):
+        gain = rank(model, POOL, "simulation", targets=TARGETS, strategy=strategy)
+        assert (gain >= 0.0).all()
+        assert gain.max() > 0.0
+    silent = fitted(1e12, data=THREE)
+    assert np.abs(rank(silent, POOL, "simulation", targets=TARGETS)).max() < 1e-9
+    assert len(model.suggest(POOL, {"simulation": 1, "experiment": 4}, budget=12)) >= 3
+
+
+def test_a_level_without_numbers_so_far():
+    X, y, fidelity = TWO
+    top = fidelity == "experiment"
+    given = {"levels": ["simulation", "experiment"], "numeric_levels": ["simulation"]}
+    model = MultiFidelityClassifier(1.0 * RBF(), **given)
+    model.fit(X[top], y[top], fidelity=fidelity[top])
+    assert rank(model, POOL, "simulation", targets=TARGETS).max() > 0.0
+
+
+# Advice and queries
+
+
+def test_plans_count_numbers_by_their_precision():
+    def gains(noise):
+        advice = advise(fitted(noise), POOL, {"simulation": 1, "experiment": 4}, 24, random_state=0)
+        assert advice.plans[0].labels == {"simulation": 24, "experiment": 0}
+        return [advice.plans[k].gain.value for k in (0, -1)]
+
+    precise, rough, silent = gains(0.3), gains(30.0), gains(1e12)
+    assert precise[0] > rough[0] > silent[0]
+    assert silent[0] == pytest.approx(0.0, abs=1e-9)
+    assert silent[1] > 0.0
+
+
+def test_queries_of_a_matrix_with_a_column_of_numbers():
+    y = np.full((len(POOL), 2), np.nan)
+    y[:12, 0] = margin(POOL[:12])
+    model = MultiFidelityClassifier(1.0 * RBF(), numeric_levels=["simulation"])
+    query = QueryStrategy(model, levels=["simulation", "experiment"], random_state=0)
+    assert query.query(POOL, y).shape == (1, 2)  # without a class there is no model yet
+    y[8:20, 1] = margin(POOL[8:20]) > 40.0
+    indices, utilities = query.query(POOL, y, batch_size=3, return_utilities=True)
+    assert indices.shape == (3, 2)
+    assert np.isnan(utilities[0][:12, 0]).all()
+    assert (utilities[0][20:] >= 0.0).all()

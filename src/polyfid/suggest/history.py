@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from itertools import zip_longest
 from typing import Any, Self
 
 import numpy as np
@@ -147,7 +148,7 @@ def as_history(records: Sequence[Record], ledger: Ledger) -> list[dict[str, Any]
     """Records as dictionaries, with what batches promised and what they delivered."""
     answered = ledger.answered
     history = []
-    for record, later in zip(records, [*records[1:], None], strict=True):
+    for record, later in zip_longest(records, records[1:]):
         own = [k for k, s in enumerate(ledger.suggestions) if s.batch == record.batch]
         told = [k for k in own if k in answered]
         gains = [ledger.suggestions[k].gain for k in told]
