@@ -173,6 +173,11 @@ class Numbers(Likelihood):
         """The variance of errors, on the latent scale."""
 
     @property
+    @abstractmethod
+    def precision(self) -> float:
+        """The precision that a number is expected to have as a Gaussian site."""
+
+    @property
     def noise_variance(self) -> float:
         """The variance of errors in squared units of the numbers; of warped ones, at their mean."""
         return self.error_variance * (self.scale.spread / TYPICAL) ** 2
@@ -226,6 +231,10 @@ class Gaussian(Numbers):
     @property
     def error_variance(self) -> float:
         return self.noise**2
+
+    @property
+    def precision(self) -> float:
+        return 1.0 / self.noise**2
 
     def derivatives(self, f: Array) -> Derivatives:
         precision, gap = self.weight / self.noise**2, self._z - f
@@ -290,6 +299,10 @@ class Student(Numbers):
     @property
     def error_variance(self) -> float:
         return self.noise**2 * DEGREES / (DEGREES - 2.0)
+
+    @property
+    def precision(self) -> float:
+        return (DEGREES + 1.0) / (DEGREES + 3.0) / self.noise**2
 
     def derivatives(self, f: Array) -> Derivatives:
         raise ValueError(
