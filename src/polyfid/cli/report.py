@@ -190,6 +190,7 @@ def _of_study(study: Study, fitting: Fitting, console: Console) -> tuple[TableMo
         categorical=tuple(name for name, kind in kinds.items() if kind == "category"),
         text=tuple(name for name, kind in kinds.items() if kind == "text"),
         audit="audit",
+        value=study.value_columns,
     )
     table = read_labelled([study.labelled()], roles)
     return fit_table(table, make_classifier(fitting), fitting, study.missing, console), table

@@ -274,7 +274,7 @@ def other_links(options: Options, rows: Rows) -> list[str]:
     excluded = set()
     if not low <= 0.0 <= high:
         excluded.add("apart")
-    # Numbers do not flip, and a class is not the same as a number. With deviations of their own they
+    # Numbers do not flip, and no class is the same as a number. With deviations of their own they
     # would be sums of two functions: that fits many numbers better whatever it does to few labels.
     if options.numeric:
         excluded |= {"flips", "deviating", "same"}

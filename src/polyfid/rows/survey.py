@@ -236,11 +236,9 @@ class Surveyor:
             rows = np.flatnonzero((block.level == t) & (block.weight > 0.0))
             name = block.levels[t]
             value = np.full(len(key), np.nan) if block.value is None else block.value
-            is_numeric = not np.isnan(value[rows]).any() and len(rows) > 0
-            y = np.zeros(len(key), dtype=object) if is_numeric else block.y
-            sample = tuple(column[rows] for column in (key, block.x, y, value, block.weight))
+            sample = tuple(column[rows] for column in (key, block.x, block.y, value, block.weight))
             levels[name] = LevelContents(
-                Counter({None: len(rows)} if is_numeric else block.y[rows].tolist()),
+                Counter(block.y[rows].tolist()),
                 float(block.weight[rows].sum()),
                 self.n_sample_of.get(name, most),
                 sample,
