@@ -12,7 +12,13 @@ import pandas as pd
 
 from polyfid.tables.column import Missing, to_numbers
 from polyfid.tables.encoder import TableEncoder
-from polyfid.tables.labelled import LabelledTable, are_measured, name_value, one_class_error
+from polyfid.tables.labelled import (
+    LabelledTable,
+    NumberSummary,
+    are_measured,
+    name_value,
+    one_class_error,
+)
 from polyfid.tables.places import TableError
 from polyfid.text import aligned, join_names, name_few
 from polyfid.values import to_json, to_text
@@ -36,18 +42,6 @@ class FeatureSummary:
     distinct: int
     low: float | None = None
     high: float | None = None
-
-
-@dataclass(frozen=True)
-class NumberSummary:
-    """The numbers of a level that has no classes."""
-
-    level: str
-    rows: int
-    mean: float
-    sd: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)
@@ -179,7 +173,7 @@ def diagnose(table: LabelledTable, *, missing: Missing = "error") -> Diagnosis:
     )
     labelled = rows[~table.is_number]
     shared = _shared(labelled, table.levels)
-    numbers = _numbers(table)
+    numbers = table.numbers()
     notes = [*_level_notes(table, counts, numbers), *_row_notes(table, rows, labelled)]
     constant = [f.name for f in features if f.distinct == 1 and not f.missing]
     if constant:
@@ -255,17 +249,6 @@ def _shared(rows: pd.DataFrame, levels: tuple[str, ...]) -> tuple[LevelOverlap, 
             differ = int((both[lower] != both[upper]).sum())
             overlaps.append(LevelOverlap(lower, upper, len(both), differ))
     return tuple(overlaps)
-
-
-def _numbers(table: LabelledTable) -> tuple[NumberSummary, ...]:
-    """The numbers of each level that has no classes, as far as there are any."""
-    summaries = []
-    for level in table.numeric_levels:
-        own = table.label[table.fidelity == level].astype(float)
-        if len(own):
-            figures = own.mean(), own.std(), own.min(), own.max()
-            summaries.append(NumberSummary(level, len(own), *map(float, figures)))
-    return tuple(summaries)
 
 
 def _number_hints(table: LabelledTable) -> list[str]:

@@ -61,6 +61,18 @@ NO_MARK = "{cell} is not an audit mark{others}; marks are 1 or true, and 0, fals
 NO_WEIGHT = "{cell} is not a weight; weights are numbers from 0, which leaves a row out"
 
 
+@dataclass(frozen=True)
+class NumberSummary:
+    """The numbers of a level that has no classes."""
+
+    level: str
+    rows: int
+    mean: float
+    sd: float
+    low: float
+    high: float
+
+
 @dataclass(frozen=True, eq=False)
 class LabelledTable:
     """Rows with labels, and how far each is trusted.
@@ -125,6 +137,16 @@ class LabelledTable:
         counts = counts.reindex(list(self.levels), fill_value=0)
         counts.index.name, counts.columns.name = "level", "class"
         return counts
+
+    def numbers(self) -> tuple[NumberSummary, ...]:
+        """The numbers of each level that has no classes, as far as there are any."""
+        summaries = []
+        for level in self.numeric_levels:
+            own = self.label[self.fidelity == level].astype(float)
+            if len(own):
+                figures = own.mean(), own.std(), own.min(), own.max()
+                summaries.append(NumberSummary(level, len(own), *map(float, figures)))
+        return tuple(summaries)
 
     def to_frame(self) -> pd.DataFrame:
         """All of it as one tidy table; the levels are ordered categories.
