@@ -2,12 +2,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 LABELSTUDIO := .venv-labelstudio
+LOWEST := .venv-lowest
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-all test-labelstudio check docs bench reproduce clean
+.PHONY: help demo test test-all test-labelstudio test-lowest test-package check docs bench reproduce clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' Makefile | expand -t 24
@@ -23,6 +24,14 @@ test-all: $(VENV)/.all  ## all tests, with a sampler to compare with, and the si
 
 test-labelstudio: $(VENV)/.dev $(LABELSTUDIO)/.installed  ## the loop with a real Label Studio, a gigabyte in an environment of its own
 	$(ONE_THREAD) $(BIN)/python tests/live/whole_loop.py $(LABELSTUDIO)/bin/label-studio
+
+test-lowest: $(VENV)/.release  ## the tests with the lowest versions of what polyfid needs
+	@test -x $(LOWEST)/bin/python || $(PYTHON) -m venv $(LOWEST)
+	$(BIN)/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct --editable ".[test,all,experiments]"
+	$(ONE_THREAD) $(LOWEST)/bin/python -m pytest -q -n 2 --dist loadgroup -m "not slow"
+
+test-package: $(VENV)/.release  ## sdist and wheel: contents, and each extra in an empty environment
+	$(BIN)/python tests/package/whole_package.py
 
 check: $(VENV)/.dev  ## lint, format, types and the order of imports
 	$(BIN)/ruff check .
@@ -44,7 +53,8 @@ reproduce: $(VENV)/.experiments  ## the paper's experiments; ARGS="artificial --
 	$(BIN)/python -m experiments $(ARGS)
 
 clean:  ## remove the environment, caches and builds
-	rm -rf .venv $(LABELSTUDIO) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist docs/_build docs/gallery docs/api/generated
+	rm -rf .venv $(LABELSTUDIO) $(LOWEST) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf docs/_build docs/gallery docs/api/generated
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Stamps: the library alone, with the command and its reports, with what the experiments need, with
@@ -56,7 +66,8 @@ $(VENV)/.experiments: EXTRAS := [experiments]
 $(VENV)/.dev: EXTRAS := [test,dev,all,experiments]
 $(VENV)/.all: EXTRAS := [test,dev,all,experiments,mcmc,docs]
 $(VENV)/.docs: EXTRAS := [docs]
-$(VENV)/.core $(VENV)/.tool $(VENV)/.experiments $(VENV)/.dev $(VENV)/.all $(VENV)/.docs: pyproject.toml | $(BIN)/pip
+$(VENV)/.release: EXTRAS := [release]
+$(VENV)/.core $(VENV)/.tool $(VENV)/.experiments $(VENV)/.dev $(VENV)/.all $(VENV)/.docs $(VENV)/.release: pyproject.toml | $(BIN)/pip
 	@echo "Installing polyfid$(EXTRAS) into $(VENV)"
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable ".$(EXTRAS)"
 	@touch $(VENV)/.core $@

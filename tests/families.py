@@ -24,7 +24,8 @@ from polyfid.kernels import (
     White,
 )
 from polyfid.kernels.sklearn import SklearnKernel
-from polyfid.model.likelihoods import Logit, NoisyLogit
+from polyfid.model.likelihoods import Logit, NoisyLogit, Parts
+from polyfid.model.numbers import Gaussian, NumberScale, Student
 from polyfid.model.prior import Autoregressive, Coregional, Deviating
 from polyfid.rows import Points
 from polyfid.rows.source import LabelledPoints
@@ -142,6 +143,16 @@ def _partly_known(y, level, weight):
     return replace(_noisy(y, level, weight, free=True, symmetric=True), truth=truth)
 
 
+def _numbers(y, level, weight, kind, warps=False, of_labels=None):
+    """Every other row has a number, the others labels."""
+    part = np.arange(len(y)) % 2
+    rng, rows = np.random.RandomState(4), part == 1
+    value = 3.0 + 2.0 * (y[rows] + rng.standard_normal(rows.sum()))
+    scale = NumberScale(3.2, 2.5, 0.7 if warps else 1.0)
+    labels = (of_labels or LIKELIHOODS["logit"])(y[~rows], level[~rows], weight[~rows])
+    return Parts((labels, kind(value, weight[rows], 0, scale, 0.4, warps=warps)), part)
+
+
 LIKELIHOODS = {
     "logit": lambda y, level, weight: Logit(y, weight),
     "flip rates": partial(_noisy, free=False, symmetric=True),
@@ -149,11 +160,18 @@ LIKELIHOODS = {
     "flip rates free, some truth known": _partly_known,
     "sensitivity": partial(_noisy, free=False, symmetric=False),
     "sensitivity free": partial(_noisy, free=True, symmetric=False),
+    "numbers": partial(_numbers, kind=Gaussian),
+    "numbers, warped": partial(_numbers, kind=Gaussian, warps=True),
+    "numbers with outliers, warped": partial(_numbers, kind=Student, warps=True),
+    "numbers beside flip rates": partial(
+        _numbers, kind=Gaussian, of_labels=partial(_noisy, free=True, symmetric=True)
+    ),
 }
-NOISY_LABELS = [name for name in LIKELIHOODS if name != "logit"]
+LOG_CONCAVE = ("logit", "numbers", "numbers, warped")
+NOISY_LABELS = [name for name in LIKELIHOODS if name.startswith(("flip", "sensitivity"))]
 every_combination = pytest.mark.parametrize(
     ("scheme", "likelihood"),
-    [(s, name) for s in SCHEMES for name in LIKELIHOODS if s != "laplace" or name == "logit"],
+    [(s, name) for s in SCHEMES for name in LIKELIHOODS if s != "laplace" or name in LOG_CONCAVE],
 )
 
 

@@ -39,3 +39,24 @@ LEVELS = Roles(levels=["crowd", "expert"])
 def fit_files(files, roles=LEVELS, *given, classifier=None, rows=40, **more):
     how = {"classifier": classifier or make_model(), "rows": rows, **more}
     return TableModel.fit_files(files, roles, *given, **how)
+
+
+def make_measured(n=120, seed=0):
+    """Rows of a simulation, which computes numbers, and of tests, which say good or bad."""
+    rng = np.random.RandomState(seed)
+    x = rng.uniform(-1, 1, (n, 2)).round(3)
+    tested = np.arange(n) % 4 == 0
+    height = 30.0 * x[:, 0] + 6.0 * x[:, 1]
+    return pd.DataFrame(
+        {
+            "heat": x[:, 0],
+            "flow": x[:, 1],
+            "load": np.where(tested, np.nan, (height + rng.normal(size=n)).round(2)),
+            "label": np.where(tested, np.where(height > 0, "good", "bad"), None),
+            "fidelity": np.where(tested, "test", "simulation"),
+        }
+    )
+
+
+#: The roles of the columns of `make_measured`.
+MEASURED = Roles(levels=["simulation", "test"], value={"simulation": "load"})

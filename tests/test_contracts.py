@@ -1,10 +1,9 @@
 """What all combinations of the parts promise: exact gradients, regression, plain formulas."""
 
-from dataclasses import dataclass, replace
-
 import numpy as np
 import pytest
 from families import (
+    LOG_CONCAVE,
     NOISY,
     NOISY_LABELS,
     PRIORS,
@@ -29,8 +28,7 @@ from polyfid.inference.posterior import Posterior
 from polyfid.kernels import RBF, White
 from polyfid.learning.evidence import Evidence
 from polyfid.model import prior as prior_module
-from polyfid.model.likelihoods import Derivatives, Expectations, Likelihood
-from polyfid.model.logistic import Tilted
+from polyfid.model.numbers import TYPICAL, Gaussian, NumberScale
 from polyfid.model.prior import Autoregressive, Coregional, tiles
 from polyfid.rows import Points
 from polyfid.rows.source import LabelledPoints
@@ -38,7 +36,7 @@ from polyfid.rows.source import LabelledPoints
 
 def make_evidence(prior, scheme, likelihood="logit"):
     # EP has no fractions of labels that went through a channel.
-    whole = scheme == "ep" and likelihood != "logit"
+    whole = scheme == "ep" and likelihood not in LOG_CONCAVE
     weights = (1.0, 2.0, 2.5) if whole else (0.3, 1.0, 2.0, 2.5)
     rows = make_rows(prior, likelihood, 12, weights)
     return tight(prior, rows, scheme)
@@ -107,48 +105,20 @@ def test_gradient_needs_to_be_asked_for():
 # ---------------------------------------------------------- a Gaussian likelihood is regression
 
 
-@dataclass(frozen=True)
-class Gaussian(Likelihood):
-    """p(y | f) = N(y | f, noise)^weight, against the contract of `Likelihood`."""
-
-    y: np.ndarray
-    weight: np.ndarray
-    noise: float
-
-    log_concave = True
-
-    def take(self, rows):
-        return replace(self, y=self.y[rows], weight=self.weight[rows])
-
-    def derivatives(self, f):
-        constant = np.log(2.0 * np.pi * self.noise)
-        value = -0.5 * self.weight * ((self.y - f) ** 2 / self.noise + constant)
-        first = self.weight * (self.y - f) / self.noise
-        return Derivatives(value, first, -self.weight / self.noise, np.zeros_like(f))
-
-    def expectations(self, mean, variance):
-        value, first, second, _ = self.derivatives(mean)
-        return Expectations(value + 0.5 * second * variance, first, second)
-
-    def tilted(self, mean, variance):
-        # N(y | f, noise)^p is N(y | f, noise / p) times a constant.
-        power = np.minimum(self.weight, 1.0)
-        total = variance + self.noise / power
-        gap = self.y - mean
-        log_z = -0.5 * (np.log(total) + gap**2 / total + power * np.log(2.0 * np.pi * self.noise))
-        log_z += 0.5 * np.log(self.noise / power)
-        return Tilted(log_z, gap / total, -1.0 / total)
+#: The scale that leaves numbers as they are.
+AS_GIVEN = NumberScale(0.0, TYPICAL)
 
 
 @pytest.mark.parametrize("weights", [[1.0], [0.25, 1.0, 3.0]], ids=["plain", "weighted"])
 @every_prior
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_gaussian_likelihood_is_exact_regression(scheme, make_prior, weights):
-    n, noise = 15, 0.3
+    n, noise = 15, 0.3  # a variance
     prior = make_prior(1.5 * RBF(1.1) + White(0.1))
     points, new = make_points(n, prior.n_levels), make_points(7, prior.n_levels, seed=5)
     y, weight = np.random.RandomState(2).normal(0.0, 1.5, n), np.resize(weights, n)
-    evidence = tight(prior, LabelledPoints(points, Gaussian(y, weight, noise)), scheme)
+    likelihood = Gaussian(y, weight, 0, AS_GIVEN, np.sqrt(noise), free=False)
+    evidence = tight(prior, LabelledPoints(points, likelihood), scheme)
     value = converged(evidence(evidence.theta))
     belief = evidence.fixed(evidence.theta)[2].belief
 

@@ -116,6 +116,19 @@ def test_a_fit_of_arrays_is_that_of_their_blocks(client, rows, n_classes, change
     assert_same(here, there, X)
 
 
+@pytest.mark.parametrize("as_objects", [False, True])
+def test_numbers_of_a_level_are_fitted_too(client, rows, as_objects):
+    X, y, fidelity, weight = rows
+    number = 20.0 * X[:, 0] + X[:, 1]
+    classes = y.astype(object) if as_objects else (y == "yes").astype(float)
+    given = (X, np.where(fidelity == "crowd", number, classes), fidelity, weight)
+    here = make_model(numeric_levels=["crowd"]).fit_blocks(cut(given))
+    there = distributed.fit(make_model(numeric_levels=["crowd"]), *as_arrays(given), client=client)
+    assert_same(here, there, X)
+    assert np.corrcoef(here.predict_value(X)[0], number)[0, 1] > 0.95
+    np.testing.assert_allclose(there.predict_value(X), here.predict_value(X), rtol=0, atol=SAME)
+
+
 def test_a_fit_of_data_frames_is_that_of_their_blocks(client, rows):
     frame, here = as_frame(rows), make_model().fit_blocks(cut(rows))
     X = pd.DataFrame(rows[0], columns=["a", "b"])

@@ -169,7 +169,8 @@ class interrupted:  # noqa: N801
         name, flags = frame.f_code.co_filename, frame.f_code.co_flags
         if not name.startswith(str(SOURCE)) or event not in ("call", "line"):
             return None
-        if flags & inspect.CO_GENERATOR:  # Python swallows what is raised while one is closed
+        # Python swallows what is raised while a generator is closed or an object is deleted.
+        if flags & inspect.CO_GENERATOR or frame.f_code.co_name in ("__del__", "_leave"):
             return None
         self.count += 1
         if self.count == self.at:

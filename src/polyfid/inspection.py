@@ -23,6 +23,7 @@ from polyfid.estimator.inputs import (
     read_features,
     read_labels,
     read_levels,
+    read_targets,
     read_weights,
     split_fidelity,
 )
@@ -90,10 +91,16 @@ def find_class(model: Any, target: Any) -> int:
     return classes.index(target)
 
 
-def class_codes(model: Any, y: Any) -> Indices:
-    """Indices of the classes of labels; -1 where a label is none of the classes."""
+def class_codes(model: Any, y: Any, level: Indices | None = None) -> Indices:
+    """Indices of the classes of labels; -1 where a label is none of the classes.
+
+    So it is with rows of numeric levels, if the ``level`` of each row is given.
+    """
     places = {label: k for k, label in enumerate(np.asarray(model.classes_).tolist())}
-    return np.array([places.get(label, -1) for label in np.asarray(y).tolist()], dtype=np.intp)
+    code = np.array([places.get(label, -1) for label in np.asarray(y).tolist()], dtype=np.intp)
+    if level is not None and isinstance(model, MultiFidelityClassifier):
+        code[np.isin(level, model._fitted.info.numeric)] = -1
+    return code
 
 
 def level_links(model: MultiFidelityClassifier) -> list[list[Link]]:
@@ -135,7 +142,10 @@ def level_contributions(model: MultiFidelityClassifier, x: Array | None = None) 
 
 
 class LevelDifference(NamedTuple):
-    """How two levels differ at points, (n,) each: P(different classes), f_upper - rho f_lower."""
+    """How two levels differ at points, (n,) each: P(different classes), f_upper - rho f_lower.
+
+    The probability is NaN where one of the levels is numeric.
+    """
 
     probability: Array
     delta_mean: Array
@@ -173,7 +183,9 @@ def level_difference(
             [_joint(mixture, member, rows, lower, upper) for member in mixture.members]
             for mixture in mixtures
         ]
-        probability = _signs_differ(joints[0]) if binary else _classes_differ(joints)
+        probability = np.full(len(rows), np.nan)
+        if not {lower, upper} & {*model._fitted.info.numeric}:
+            probability = _signs_differ(joints[0]) if binary else _classes_differ(joints)
         weights, means, variances = (
             np.array([getattr(j, name) for j in joints[0 if binary else target]])
             for name in ("weight", "delta_mean", "delta_variance")
@@ -258,6 +270,7 @@ def likely_wrong(
 ) -> LikelyWrong:
     """Cheap labels, ranked by the probability that the most trusted level would say otherwise.
 
+    Numbers of numeric levels are not ranked.
     Each probability leaves out what the label itself told the model about its point; all other
     labels count, and so do those of others at the same point.
 
@@ -290,9 +303,13 @@ def likely_wrong(
     check_levels(model)
     X, fidelity, _ = split_fidelity(as_table(X), fidelity, model.fidelity_feature)
     x = read_features(model, X, reset=False)
-    labels, weight = read_labels(y, len(x)), read_weights(sample_weight, len(x))
+    weight = read_weights(sample_weight, len(x))
     _, level = read_levels(model.levels_, fidelity, len(x))
-    top, code = len(model.levels_) - 1, class_codes(model, labels)
+    numeric = model._fitted.info.numeric
+    labels = (
+        read_targets(y, level, model.levels_, numeric)[0] if numeric else read_labels(y, len(x))
+    )
+    top, code = len(model.levels_) - 1, class_codes(model, labels, level)
     rows = np.flatnonzero((level < top) & (code >= 0) & (weight > 0.0))
     if model.label_noise == "annotator":
         weight = np.zeros(len(x))

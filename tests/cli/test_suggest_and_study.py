@@ -110,6 +110,28 @@ def test_a_study_of_a_space(polyfid, folder):
     assert polyfid.json("study status s.polyfid")["labels"] == {"lab": 12}
 
 
+def test_a_study_with_numbers(polyfid, pool):
+    costs = "--costs simulation=1,test=5 --numeric simulation"
+    polyfid(f"study init s.polyfid --pool pool.csv {costs} --kernel rbf -q")
+    for _ in range(2):
+        polyfid("study ask s.polyfid --budget 30 -o next.csv -q")
+        table = pd.read_csv("next.csv", dtype={"kind": str})
+        is_number = table["level"] == "simulation"
+        label = table["id"].map(pool.set_index("id")["label"])
+        table["label"] = label.astype(object).where(~is_number, table["heat"] + 0.25)
+        table.to_csv("next.csv", index=False)
+        assert "new labels" in polyfid("study tell s.polyfid next.csv").stdout
+    polyfid("study status s.polyfid --labelled all.csv -q")
+    told = pd.read_csv("all.csv")
+    assert (told["label"].isna() == (told["fidelity"] == "simulation")).all()
+    own = told[told["label"].isna()]
+    np.testing.assert_allclose(own["value_simulation"], own["heat"] + 0.25)
+    table.assign(label="x").to_csv("next.csv", index=False)
+    assert "must be finite numbers" in polyfid.refusal("study tell s.polyfid next.csv", code=1)
+    advice = polyfid.json("study advise s.polyfid --budget 20")
+    assert {*advice["plans"][0]["labels"]} == {"simulation", "test"}
+
+
 def test_what_a_study_refuses(polyfid, pool):
     assert "give --pool, a table, or --space" in polyfid.refusal(f"study init s {COSTS}")
     assert "there is a file model.polyfid already" in polyfid.refusal(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_tables import fit_files, make_rows
+from made_tables import MEASURED, fit_files, make_measured, make_rows
 
 from polyfid.tables import TableError
 
@@ -35,6 +35,14 @@ def test_a_fit_is_that_of_one_process(client, model):
     np.testing.assert_allclose(
         there.predict(TIDY).filter(like="p_"), model.predict(TIDY).filter(like="p_"), atol=1e-8
     )
+
+
+def test_numbers_are_fitted_there_too(client):
+    rows = make_measured()
+    here = fit_files([rows], MEASURED, rows=40).predict(rows)
+    there = fit_files([rows], MEASURED, rows=40, client=client).predict(rows)
+    names = ["p_good", "value_simulation", "value_simulation_sd"]
+    np.testing.assert_allclose(there[names], here[names], atol=1e-8)
 
 
 def test_predictions_come_in_order(client, model):

@@ -124,7 +124,7 @@ def _to_rows(
     with console.warnings():
         table = read_sources(sources, seed)
     frame, column = table.to_frame(), table.roles.fidelity
-    levels = [str(level) for level in table.levels]
+    levels, value = [str(level) for level in table.levels], table.roles.value
     console.say(f"Levels: {by_trust(levels)}", err=out == "-")
     if not per_level:
         write_table(frame, out)
@@ -133,6 +133,9 @@ def _to_rows(
             names = quote(join_names(levels))
             order = f"To read it with this order of trust, add --levels {names}"
             console.say(order, err=out == "-")
+        if value:
+            named = " ".join(f"--value {quote(f'{k}={v}')}" for k, v in value.items())
+            console.say(f"To read its numbers, add {named}", err=out == "-")
         return [out], levels[-1]
     stem, dot, ending = Path(out).name.partition(".")
     files: list[str] = []
@@ -141,7 +144,8 @@ def _to_rows(
         while (file := str(Path(out).with_name(f"{stem}-{name}{dot}{ending}"))) in files:
             name += "_"
         files.append(file)
-        write_table(frame[frame[column] == level].drop(columns=column), file)
+        answers = {table.roles.target, *value.values()} - {value.get(level, table.roles.target)}
+        write_table(frame[frame[column] == level].drop(columns=[column, *answers]), file)
     return files, levels[-1]
 
 

@@ -128,6 +128,9 @@ def make_classifier(fitting: Fitting, many: ManyRows | None = None) -> MultiFide
         fitting.kernel,
         mean=None if fitting.mean == "none" else fitting.mean,
         inference=fitting.inference,
+        noise=fitting.variances,
+        warp=fitting.warp,
+        outliers=fitting.outliers,
         n_inducing=many.n_inducing,
         refine_inducing=many.refine,
         n_tuning=many.n_tuning,
@@ -146,14 +149,16 @@ def fit_table(
     """The model of a table in memory, which may decide by costs."""
     from polyfid.tables import TableModel
 
-    model.set_params(n_jobs=n_jobs(fitting, model, table.label))
+    model.set_params(n_jobs=n_jobs(fitting, model, table))
     with console.progress("Fitting") as bar:
         fitted = TableModel.fit(table, model, missing, callback=bar, **costs)
     fitted.classifier.set_params(n_jobs=None)  # depends on this machine, not on the model
     return fitted
 
 
-def n_jobs(fitting: Fitting, model: MultiFidelityClassifier, labels: Any, fits: int = 1) -> int:
+def n_jobs(
+    fitting: Fitting, model: MultiFidelityClassifier, table: LabelledTable, fits: int = 1
+) -> int:
     """The number of processes asked for; else one for little work, and all cores for more.
 
     A few seconds of work are done before other processes have started.
@@ -161,9 +166,9 @@ def n_jobs(fitting: Fitting, model: MultiFidelityClassifier, labels: Any, fits: 
     if fitting.jobs is not None:
         return fitting.jobs
     kernels = 20 if str(model.kernel) == "auto" else 1  # as many are tried
-    classes = len({*labels})
+    classes = len({*table.classes.tolist()})
     models = fits * kernels * (classes if classes > 2 else 1)
-    return 1 if len(labels) * models < SMALL_WORK else -1
+    return 1 if len(table) * models < SMALL_WORK else -1
 
 
 def predict(
@@ -208,7 +213,9 @@ def predict(
     The table has the ids of the rows, or else their row numbers; the label, the most probable one
     or a decision by the model's costs; p_CLASS, its probability; latent_mean and latent_sd, the
     mean and standard deviation of the latent function, which is above 0 where the second class is
-    more probable, and uncertain where there are few labels nearby.
+    more probable, and uncertain where there are few labels nearby. For each level of numbers it has
+    value_LEVEL, the number that the level would give, and value_LEVEL_sd, its standard deviation;
+    --fidelity LEVEL asks for these alone.
     """
     from polyfid.tables import write_table
 
@@ -222,7 +229,9 @@ def predict(
     top = levels[-1]
     is_top = fidelity in (None, top)
     asked = f"{top}, the most trusted" if is_top else f"{fidelity}; the most trusted is {top}"
-    console.say(f"Labels are predicted for the level {asked}", err=True)
+    numeric = fidelity in loaded.numeric_levels
+    what = "Numbers" if numeric else "Labels"
+    console.say(f"{what} are predicted for the level {asked}", err=True)
     with (
         cluster(many.dask) as client,
         console.warnings() as notes,
@@ -237,7 +246,8 @@ def predict(
         digits = None if out.lower().endswith((".parquet", ".pq")) else DIGITS
         made = loaded.predict_blocks(blocks, fidelity, id, jobs, client, kept, digits)
         write_table(bar.over(made), out)
-    say_rule(loaded, console, err=out == "-")
+    if not numeric:
+        say_rule(loaded, console, err=out == "-")
     if out != "-":
         console.say(f"{bar.done:,} rows predicted")
         result = {"trusted_level": top, "warnings": notes}

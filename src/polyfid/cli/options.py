@@ -7,6 +7,7 @@ from __future__ import annotations
 import codecs
 from dataclasses import dataclass, field
 from functools import partial
+from math import inf
 from typing import Annotated, Any, Literal
 
 import typer
@@ -70,6 +71,11 @@ class Tables:
     )
     target: Text = _tables("Column of the labels.", shown="label")
     fidelity: Text = _tables("Column of the levels of trust.", shown="fidelity")
+    value: list[str] | None = _tables(
+        "Column that holds the numbers of a level, whose rows then need no label: --value "
+        "simulation=deflection. Can be repeated.",
+        metavar="LEVEL=COLUMN",
+    )
     id: Text = _tables("Column with names of the rows.", shown="id, if present")
     weight: Text = _tables("Column of weights; 2 counts twice.", shown="weight, if present")
     audit: Text = _tables(
@@ -186,8 +192,40 @@ class Fitting:
     inference: Literal["auto", "laplace", "ep", "variational"] = _model(
         "laplace is fastest; ep and variational give better probabilities.", default="auto"
     )
+    noise: list[str] | None = _model(
+        "Error variance of the numbers of a level (--value), in their unit squared: --noise "
+        "simulation=0.1. Can be repeated.",
+        shown="learnt",
+        metavar="LEVEL=VARIANCE",
+    )
+    warp: bool = _model(
+        "Numbers of levels may be skewed: learn to warp them.", "--warp", default=False
+    )
+    outliers: bool = _model(
+        "A few numbers of levels may be far off. The structure is then not learnt.",
+        "--outliers",
+        default=False,
+    )
     seed: int = running("Seed of all random numbers.", default=0, min=0, max=2**32 - 1)
     jobs: int | None = running("Number of processes.", shown="all cores; 1 for small tables", min=1)
+
+    @property
+    def variances(self) -> dict[str, float] | None:
+        """The parameter ``noise`` of the classifier."""
+        given = {}
+        for pair in self.noise or ():
+            level, _, text = pair.rpartition("=")
+            try:
+                given[level.strip()] = variance = float(text)
+            except ValueError:
+                variance = 0.0
+            if not (level and 0.0 < variance < inf):
+                raise typer.BadParameter(
+                    "must be LEVEL=VARIANCE with a variance above 0, as in --noise simulation=0.1; "
+                    f"got {pair!r}",
+                    param_hint="--noise",
+                )
+        return given or None
 
 
 @dataclass(frozen=True)

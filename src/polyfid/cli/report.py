@@ -69,6 +69,7 @@ def evaluate_table(
     from polyfid.evaluation import METHODS
     from polyfid.evaluation import evaluate as compare
 
+    model.set_params(numeric_levels=table.numeric_levels or None)
     with console.progress("Evaluating") as bar:
         return compare(
             table.features,
@@ -80,7 +81,7 @@ def evaluate_table(
             encoder=encoder.unfitted(),
             n_splits=folds,
             random_state=fitting.seed,
-            n_jobs=n_jobs(fitting, model, table.label, fits=len(METHODS) * folds),
+            n_jobs=n_jobs(fitting, model, table, fits=len(METHODS) * folds),
             progress=bar.count,
             audit=table.audit,
         )
@@ -189,6 +190,7 @@ def _of_study(study: Study, fitting: Fitting, console: Console) -> tuple[TableMo
         categorical=tuple(name for name, kind in kinds.items() if kind == "category"),
         text=tuple(name for name, kind in kinds.items() if kind == "text"),
         audit="audit",
+        value=study.value_columns,
     )
     table = read_labelled([study.labelled()], roles)
     return fit_table(table, make_classifier(fitting), fitting, study.missing, console), table
@@ -212,7 +214,8 @@ def _model_and_table(
         return fit_table(table, plain, fitting, sources.missing, console), table
     if len(files) > 1:
         raise typer.BadParameter("a model file must be the only file")
-    fixed = {f.name for f in fields(sources)} - {"files"} | {"kernel", "mean", "inference"}
+    fixed = {f.name for f in fields(sources)} - {"files"}
+    fixed |= {f.name for f in fields(fitting)} - {"seed", "jobs"}
     for name in sorted(fixed):
         origin = context.get_parameter_source(name)
         if origin is not None and origin.name == "COMMANDLINE":

@@ -82,6 +82,8 @@ def score(
     if rows.level is not None:
         others = f"; {rows.n_other:,} rows of other levels are left out" if rows.n_other else ""
         console.wrap(f"Rows of the most trusted level, {rows.level}{others}.\n")
+    elif rows.n_other:
+        console.wrap(f"{rows.n_other:,} rows have numbers, and are left out.\n")
     console.say(str(result))
     outcome: dict[str, Any] = {**result.to_dict(), "n_known": rows.n_known, "warnings": notes}
     if out is None:

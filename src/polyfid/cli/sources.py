@@ -92,6 +92,15 @@ def _roles(given: Sources, **fixed: str | None) -> Roles:
     for name in ("features", "exclude", "categorical", "levels"):
         text = getattr(given, name)
         names[name] = None if text is None else split(text)
+    pairs = [pair.partition("=") for pair in given.value or ()]
+    if wrong := [f"{a}{b}{c}" for a, b, c in pairs if not (a and c)]:
+        raise typer.BadParameter(
+            f"must be LEVEL=COLUMN, as in --value simulation=deflection; got {wrong[0]!r}",
+            param_hint="--value",
+        )
+    names["value"] = {level.strip(): column.strip() for level, _, column in pairs}
+    if len(names["value"]) < len(pairs):
+        raise typer.BadParameter("names a level twice", param_hint="--value")
     names["text"] = [column for text in given.text or () for column in split(text)]
     chosen = {name: value for name, value in names.items() if value is not None}
     try:
@@ -135,8 +144,8 @@ def _read_crowd(given: Sources, seed: int) -> LabelledTable:
     from polyfid.tables import read_labelled
     from polyfid.tables.column import read_ids
 
-    for name in ("fidelity", "weight", "audit"):
-        if getattr(given, name) is not None:
+    for name in ("fidelity", "weight", "audit", "value"):
+        if getattr(given, name):
             raise typer.BadParameter(
                 f"--{name} is a column of tidy tables; answers of a crowd have none"
             )

@@ -87,6 +87,14 @@ def init(
     missing: Annotated[
         Literal["error", "median", "indicator"], typer.Option(help="What missing values become.")
     ] = "error",
+    numeric: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B,…",
+            help="Levels whose answers are numbers, such as those of a simulation.",
+            show_default="none",
+        ),
+    ] = None,
     strategy: Strategy = "epig",
     audit: Audit = 0.2,
 ) -> None:
@@ -115,7 +123,7 @@ def init(
             target=wanted,
             space=None if space is None else _bounds(space),
             path=study,
-            model=make_classifier(fitting),
+            model=make_classifier(fitting).set_params(numeric_levels=list(_names(numeric)) or None),
             encoder=encoder,
             strategy=strategy,
             audit=audit,
@@ -171,7 +179,7 @@ def tell(
         ),
     ] = None,
 ) -> None:
-    """Tell the study labels: those that it asked for, and any others.
+    """Tell the study labels, and numbers of numeric levels: those that it asked for, and others.
 
     Tables may be filled in partly, and told again when more is there. Rows are recognised by the
     column suggestion, by their features, or by the column row.

@@ -134,7 +134,7 @@ def answers_of(table: LabelledTable) -> tuple[pd.DataFrame, pd.DataFrame | None,
         task = codes.groupby(list(codes.columns), sort=False).ngroup().to_numpy()
     rows = pd.DataFrame({"task": task, "worker": table.worker, "label": table.label})
     trusted = (table.fidelity == table.levels[-1]) & (len(table.levels) > 1)
-    said = rows[~trusted & (rows["worker"].fillna("") != "")]
+    said = rows[~trusted & ~table.is_number & (rows["worker"].fillna("") != "")]
     if said.empty:
         raise TableError(
             "no row below the top level says who gave its label; name the column of annotators by "

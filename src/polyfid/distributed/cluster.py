@@ -52,7 +52,8 @@ def fit(
     X : dask array of shape (n, d), or dask data frame
         Partitions may be empty and of unknown size.
     y : dask array or series of shape (n,), or str
-        Classes, in the same partitions as X; or the name of a column of X that holds them.
+        Classes, and numbers at ``numeric_levels`` of the model, in the same partitions as X; or
+        the name of a column of X that holds them.
     fidelity, sample_weight : dask array or series of shape (n,), or str, optional
         Levels and weights, given like y.
     client : distributed.Client, optional
@@ -90,7 +91,9 @@ def fit(
     levels, features = given_levels(model), Columns()
     with random_numbers(model.random_state) as rng, _in_plain_words():
         surveyor = make_surveyor(model, rng)
-        raw = client.compute(read_partitions(features, levels, X, y, fidelity, sample_weight))
+        numeric = None if model.numeric_levels is None else list(model.numeric_levels)
+        given = X, y, fidelity, sample_weight
+        raw = client.compute(read_partitions(features, levels, numeric, *given))
         contents = add_up(client, surveyor, raw)
         if contents is None:
             raise ValueError("X has no rows (0 samples); at least one is needed")
@@ -101,7 +104,8 @@ def fit(
         del raw  # workers may forget raw blocks once they are encoded; they can be read again
         forest = None
         if trees != "sample" and _has_xgboost(trees):
-            forest = Forest(client, blocks, survey.counts.sum(axis=1).tolist())
+            n_rows = survey.counts.sum(axis=1) + survey.numbers
+            forest = Forest(client, blocks, n_rows.tolist())
         source = ClusterSource(survey.sample, survey.weight, client, blocks, forest)
         return model._fit_source(features, survey, source, rng, checkpoint, callback)
 

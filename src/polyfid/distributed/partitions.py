@@ -170,7 +170,13 @@ def _aligned(name: str, values: Any, X: Any) -> Any:
 
 
 def read_partitions(
-    features: Columns, levels: Levels | None, X: Any, y: Any, fidelity: Any, sample_weight: Any
+    features: Columns,
+    levels: Levels | None,
+    numeric_levels: Any,
+    X: Any,
+    y: Any,
+    fidelity: Any,
+    sample_weight: Any,
 ) -> list[Delayed]:
     """A Block, or None, for each partition, still to be computed; sets the features of X."""
     if y is None:
@@ -194,7 +200,7 @@ def read_partitions(
         example = meta_nonempty(X.drop(columns=[c for c in columns if c is not None])._meta)
     read_features(features, example, reset=True)
     return [
-        delayed(_read_partition)(features, levels, columns, number, *parts)
+        delayed(_read_partition)(features, levels, numeric_levels, columns, number, *parts)
         for number, parts in enumerate(zip(*map(np.ravel, pieces), strict=True))
     ]
 
@@ -202,6 +208,7 @@ def read_partitions(
 def _read_partition(
     features: Columns,
     levels: Levels | None,
+    numeric_levels: Any,
     columns: list[str | None],
     number: int,
     X: Any,
@@ -220,6 +227,6 @@ def _read_partition(
     ]
     X = X.drop(columns=named) if named else X
     try:
-        return read_block(features, levels, number, (X, *values))
+        return read_block(features, levels, number, (X, *values), numeric_levels=numeric_levels)
     except (TypeError, ValueError) as error:
         raise type(error)(f"partition {number}: {error}") from error

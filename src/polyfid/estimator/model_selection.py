@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import BaseCrossValidator, ShuffleSplit, StratifiedShuffleSplit
-from sklearn.utils import check_random_state
+from sklearn.utils import _safe_indexing, check_random_state
 
 from polyfid.arrays import Indices
 from polyfid.estimator.constraints import read_whole
-from polyfid.estimator.inputs import point_ids, read_labels, read_levels
+from polyfid.estimator.inputs import check_rows, point_ids, read_labels, read_levels
 from polyfid.estimator.unknown_trust import TrainingRows
 
 __all__ = ["TrustedKFold", "TrustedShuffleSplit"]
@@ -79,7 +79,7 @@ class _TrustedSplitter(BaseCrossValidator):
                 f"{self._least_rows} {rows} at the top level {names[-1]!r}, got {len(trusted)} "
                 f"(levels: {list(names)}); {advice}"
             )
-        classes = _read_classes(y, n)[trusted] if self.stratify and y is not None else None
+        classes = _read_classes(y, n, trusted) if self.stratify and y is not None else None
         points = point_ids(X) if self.drop_repeats else None
         for keep, test in self._split_trusted(len(trusted), classes):
             train, test = np.union1d(always, trusted[keep]), trusted[test]
@@ -128,9 +128,11 @@ def read_marks(audit: Any, n: int) -> NDArray[np.bool_]:
     return marks.astype(bool)
 
 
-def _read_classes(y: ArrayLike, n: int) -> Indices:
+def _read_classes(y: ArrayLike, n: int, rows: Indices) -> Indices:
+    """The classes of some of n rows; others may have numbers."""
+    check_rows("y", y, n)
     try:
-        labels = read_labels(y, n)
+        labels = read_labels(_safe_indexing(y, rows), len(rows))
     except ValueError as error:
         raise ValueError(f"{error}. To split without regard to y, pass stratify=False") from error
     return np.unique(labels, return_inverse=True)[1]

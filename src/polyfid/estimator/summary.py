@@ -133,6 +133,11 @@ class FitReport:
         ]
         return cls(model.info.counts, not problems, tuple(problems), model.info.notes, model)
 
+    @property
+    def n_rows(self) -> NDArray[np.intp]:
+        """Rows by level (n_levels,), those with numbers included."""
+        return self._model.info.n_rows
+
     @cached_property
     def links(self) -> list[list[Link]]:
         """How neighbouring levels are linked, from the lowest: one list per binary model."""

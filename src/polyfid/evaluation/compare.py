@@ -63,12 +63,14 @@ def evaluate(
     models that were fitted to the other trusted rows and to all cheaper ones. The methods are the
     model itself ("polyfid"), and the same classifier fitted to the trusted rows only ("trusted
     only"), to all rows alike ("pooled"), or to the trusted rows with predictions of the level
-    below as additional features ("stacked").
+    below as additional features ("stacked"). Numbers of numeric levels are not pooled, and
+    predictions of them are those of a regressor.
 
     Parameters
     ----------
     X : array or data frame of shape (n, d)
     y : array-like of shape (n,)
+        Classes, and numbers at the ``numeric_levels`` of the model.
     fidelity : array-like of shape (n,)
         The level of each row.
     model : MultiFidelityClassifier, optional
@@ -132,7 +134,9 @@ def evaluate(
     # Features are read in each fold, after its encoder; until then a row has its place in X.
     place = np.arange(X.shape[0])[:, None]
     order = model.levels if levels is None else levels
-    rows, info = read_rows(place, y, fidelity, sample_weight, levels=order)
+    rows, info = read_rows(
+        place, y, fidelity, sample_weight, levels=order, numeric_levels=model.numeric_levels
+    )
     index = rows.x[:, 0].astype(np.intp)
     trusted = np.flatnonzero(rows.level == len(info.levels) - 1)
     marked = read_marks(audit, X.shape[0])[index]
@@ -141,7 +145,7 @@ def evaluate(
         trusted = trusted[marked[trusted]]
     counts = np.bincount(rows.y[trusted], minlength=len(info.classes))
     rarest = _check_trusted(info, counts, audited)
-    X, labels = _safe_indexing(X, index), info.classes[rows.y]
+    X, labels = _safe_indexing(X, index), _targets(rows, info)
     named = FidelityArray(np.asarray(info.levels)[rows.level], info.levels)
     folds = min(n_splits, rarest)
     rng = check_random_state(random_state)
@@ -151,7 +155,7 @@ def evaluate(
     fold = np.empty(len(labels), dtype=np.intp)
     for k, (_, test) in enumerate(splits):
         fold[test] = k
-    methods, data = _methods(model, seed, n_jobs), (X, labels, named, rows.weight)
+    methods, data = _methods(model, info, seed, n_jobs), (X, labels, named, rows.weight)
     probas, warned = _predict(methods, data, info.classes, encoder, splits, n_jobs, progress)
     probas = {name: proba[trusted] for name, proba in probas.items()}
     code, weight = rows.y[trusted], rows.weight[trusted]
@@ -173,11 +177,11 @@ def evaluate(
         levels=info.levels,
         classes=tuple(info.classes.tolist()),
         rows=index[trusted],
-        labels=labels[trusted],
+        labels=info.classes[code],
         codes=code,
         fold=fold[trusted],
         out_of_fold=probas,
-        scores={m: _estimates(values[m], samples[m]) for m in METHODS},
+        scores={m: _estimates(values[m], samples[m]) for m in methods},
         differences={
             m: {
                 name: gap.widened(wider)
@@ -185,13 +189,14 @@ def evaluate(
                     values[OURS] - values[m], samples[OURS] - samples[m]
                 ).items()
             }
-            for m in _BASELINES
+            for m in methods
+            if m != OURS
         },
         n_splits=folds,
         n_bootstrap=int(n_bootstrap),
         notes=(*notes, *warned),
         caveats=tuple(caveats),
-        agreement=_agreement(rows, point, info.levels),
+        agreement=_agreement(rows, point, info),
         n_audit=len(trusted) if audited else 0,
     )
 
@@ -215,7 +220,7 @@ def _check_trusted(info: FitInfo, counts: Indices, audited: bool) -> int:
     ``counts`` are rows to hold out per class: all trusted ones, or those with audit marks.
     """
     levels = info.levels
-    if not info.counts[:-1].any():
+    if not info.n_rows[:-1].any():
         raise ValueError(
             f"fidelity has rows of one level only, {levels[-1]!r}, so there is nothing to compare; "
             "add cheaper labels, or score a single level with scikit-learn's cross_val_score"
@@ -238,15 +243,29 @@ def _check_trusted(info: FitInfo, counts: Indices, audited: bool) -> int:
     return int(counts[held].min())
 
 
-def _methods(model: MultiFidelityClassifier, seed: int, n_jobs: int | None) -> dict[str, Any]:
-    """The model and its baselines, unfitted."""
+def _targets(rows: Rows, info: FitInfo) -> NDArray[Any]:
+    """Classes of the rows, and numbers of those that have one."""
+    if rows.value is None:
+        return np.asarray(info.classes[rows.y])
+    return np.where(rows.y < 0, rows.value.astype(object), info.classes[rows.y].astype(object))
+
+
+def _methods(
+    model: MultiFidelityClassifier, info: FitInfo, seed: int, n_jobs: int | None
+) -> dict[str, Any]:
+    """The model and its baselines, unfitted; numbers cannot be pooled with classes."""
     ours = clone(model).set_params(levels=None)  # the fidelity of the rows carries their order
     if ours.random_state is None:
         ours.set_params(random_state=seed)
     if n_jobs is not None:
         ours.set_params(n_jobs=None)  # the processes are used for tasks
-    plain = for_one_level(ours)
-    return {OURS: ours, **{name: baseline(plain) for name, baseline in _BASELINES.items()}}
+    plain, numeric = for_one_level(ours), model.numeric_levels
+    baselines = {
+        name: baseline(plain, numeric_levels=numeric)
+        for name, baseline in _BASELINES.items()
+        if name != "pooled" or info.counts[:-1].any()
+    }
+    return {OURS: ours, **baselines}
 
 
 def _predict(
@@ -314,14 +333,14 @@ def _estimates(values: Array, samples: Array) -> dict[str, Estimate]:
     return {name: Estimate.of(values[k], samples[:, k]) for k, name in enumerate(SCORES)}
 
 
-def _agreement(rows: Rows, point: Indices, levels: Sequence[Any]) -> tuple[Agreement, ...]:
+def _agreement(rows: Rows, point: Indices, info: FitInfo) -> tuple[Agreement, ...]:
     """How often lower levels agree with the top one, by the most frequent label at a point."""
-    usual = [_usual_labels(rows, point, t) for t in range(len(levels))]
-    found = []
-    for level, own in zip(levels[:-1], usual[:-1], strict=True):
-        both = [p for p in own if p in usual[-1]]
+    top, found = _usual_labels(rows, point, len(info.levels) - 1), []
+    for t, level in enumerate(info.levels[:-1]):
+        own = {} if t in info.numeric else _usual_labels(rows, point, t)
+        both = [p for p in own if p in top]
         if both:
-            agree = sum(own[p] == usual[-1][p] for p in both)
+            agree = sum(own[p] == top[p] for p in both)
             found.append(Agreement(level, len(both), Estimate.of_share(agree, len(both))))
     return tuple(found)
 

@@ -195,10 +195,10 @@ class Evaluation:
         losses = Losses(
             ours=loss[OURS],
             alone=loss[ALONE],
-            pooled=loss["pooled"],
+            pooled=loss.get("pooled"),
             stacked=loss["stacked"],
             minus_alone=gap[ALONE],
-            minus_pooled=gap["pooled"],
+            minus_pooled=gap.get("pooled"),
             minus_stacked=gap["stacked"],
             chance=chance,
         )

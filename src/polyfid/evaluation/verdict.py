@@ -101,14 +101,17 @@ class Verdict:
 
 
 class Losses(NamedTuple):
-    """Log-loss of the methods, and of the model minus each of the others."""
+    """Log-loss of the methods, and of the model minus each of the others.
+
+    Where all cheaper levels are numeric there is no pooling.
+    """
 
     ours: float
     alone: float
-    pooled: float
+    pooled: float | None
     stacked: float
     minus_alone: Estimate
-    minus_pooled: Estimate
+    minus_pooled: Estimate | None
     minus_stacked: Estimate
     chance: float
 
@@ -134,10 +137,14 @@ def judge(losses: Losses, counts: Sequence[int], levels: Sequence[Any]) -> Verdi
         key=lambda rival: rival[1],
     )
     rivals = (
-        f"The model is {_compared(losses.minus_pooled)} simply pooling all labels (log-loss "
-        f"{losses.pooled:.3f}), and {_compared(other)} {name}, the better of stacking and trusted "
-        f"rows alone ({loss:.3f})."
+        f"{_compared(other)} {name}, the better of stacking and trusted rows alone ({loss:.3f})."
     )
+    if losses.minus_pooled is not None:
+        rivals = (
+            f"{_compared(losses.minus_pooled)} simply pooling all labels (log-loss "
+            f"{losses.pooled:.3f}), and {rivals}"
+        )
+    rivals = f"The model is {rivals}"
     caveats = []
     if n < FEW_ROWS or rarest < FEW_PER_CLASS:
         caveats.append(
@@ -185,7 +192,8 @@ def _advice(effect: Effect, n_more: int, losses: Losses, name: str, other: Estim
     """What to do next, in one sentence."""
     if n_more:
         return f"Next: get about {n_more:,} more trusted labels before deciding."
-    if losses.minus_pooled.is_clear and losses.minus_pooled.value > 0.0:
+    pooled = losses.minus_pooled
+    if pooled is not None and pooled.is_clear and pooled.value > 0.0:
         return "Next: use the pooled model, which trusts all labels alike."
     if other.is_clear and other.value > 0.0:
         return f"Next: use {'the stacked model' if name == 'stacking' else name}."

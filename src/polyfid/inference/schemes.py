@@ -197,8 +197,13 @@ class EP(Scheme[Cavity]):
         return float((copies * (tilted.log_z + 0.5 * np.log(grown) - 0.5 * fit)).sum())
 
     def pull_likelihood(self, belief: ExactBelief, likelihood: Likelihood) -> Array:
+        exact, other = (np.flatnonzero(likelihood.is_exact == kind) for kind in (True, False))
         labels = self.ask(belief, likelihood)
-        return likelihood.tilted_pullback(labels.mean, labels.variance, labels.copies)
+        mean, variance, copies = (v[other] for v in labels[:3])
+        slope = likelihood.take(other).tilted_pullback(mean, variance, copies)
+        # Rows that kept their sites in the cavity: of them the bound on the evidence is exact.
+        mean, variance = belief.mean[exact], belief.variance[exact]
+        return slope + likelihood.take(exact).expectations_pullback(mean, variance)
 
 
 SCHEMES: dict[str, Scheme[Any]] = {s.name: s for s in (Laplace(), EP(), Variational())}

@@ -34,8 +34,12 @@ _SLOPE = 200.0
 #: It has converged if slopes are at most this, however small ``tol`` is: the weak prior alone has
 #: a curvature of 0.16 or more in each parameter, so that no more than 0.01 nats are left.
 FLAT = 0.05
-#: Nor does a climb go on where a step gains less than this, relative to the cost.
-_NO_GAIN = 1e-8
+#: So it has where it ended by itself and a step of Newton's method would gain no more nats than
+#: this. Precise numbers tell some parameters so well that small errors of them have large slopes.
+LEFT = 1e-3
+#: Nor does a climb go on where a step gains less than this: relative to the cost, or in nats per
+#: ``tol`` where there are numbers, whose valleys are narrow and long.
+_NO_GAIN, _NO_GAIN_OF_NUMBERS = 1e-8, 0.1
 #: Corrections between levels start this much smaller, in logarithms of their scale.
 _SMALLER_CORRECTION = 1.5
 
@@ -288,7 +292,7 @@ class _Climber:
             callback=watch,
             options={
                 "maxiter": max_iter,
-                "ftol": _NO_GAIN * min(1.0, max(1.0, abs(price)) / unit),
+                "ftol": self._no_gain(price) * min(1.0, max(1.0, abs(price)) / unit),
                 "gtol": _SLOPE * self.tol / unit,
                 "maxls": 30,
             },
@@ -296,10 +300,23 @@ class _Climber:
         self.evidence.warm = warm
         price = float(result.fun) * unit
         steepest = _steepest(result.x, result.jac * unit, self.evidence.bounds)
-        converged, message = price < _REFUSED and steepest <= self._flat, str(result.message)
+        ended = steepest <= self._flat or (result.status == 0 and self._left(result) * unit <= LEFT)
+        converged, message = price < _REFUSED and ended, str(result.message)
         if goal is not None and not converged and _arrived(result.x, -price, goal):
             converged, message = goal.converged, "arrived where another climb ended"
         return Climb(heat.start, result.x, -price, count, converged, message, failures, steepest)
+
+    def _no_gain(self, price: float) -> float:
+        """The gain of a last step, relative to a cost."""
+        has_numbers = bool(self.evidence.likelihood.is_number.any())
+        own = _NO_GAIN_OF_NUMBERS * self.tol / max(1.0, abs(price))
+        return own if has_numbers else _NO_GAIN
+
+    def _left(self, result: Any) -> float:
+        """What a step of Newton's method would gain, by the curvature that the climb has seen."""
+        inside = np.clip(result.x - result.jac, *self.evidence.bounds.T) != result.x
+        slope = np.where(inside, result.jac, 0.0)
+        return 0.5 * float(slope @ result.hess_inv.dot(slope))
 
     @property
     def _flat(self) -> float:

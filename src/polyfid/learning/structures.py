@@ -166,13 +166,11 @@ class Structure:
             return replace(general, rho=(0.0,) * (n - 1), rho_bounds="fixed")
         if self.link == "deviating":
             return Deviating(general.kernels, general.rho, general.rho_bounds)
-        # Where numbers turn into classes there is a threshold, which is a constant to be learnt.
-        mixed = options.mixed_steps.tolist()
-        kernels = (kernel, *(Intercept() if step else ABSENT for step in mixed))
+        kernels = (kernel,) + (ABSENT,) * (n - 1)
         if self.link == "flips":
             return replace(general, kernels=kernels, rho=(1.0,) * (n - 1), rho_bounds="fixed")
         # One function, of which noisy labels show less: rho is the ratio of the amplitudes.
-        return replace(general, kernels=kernels, rho_prior=options.plausible_rho(2.0, 1.5))
+        return replace(general, kernels=kernels, rho_prior=(2.0, 1.5))
 
     def _margins_of(self, options: Options) -> list[tuple[int, ...]]:
         """The levels whose margins each latent process is linear in."""
@@ -276,11 +274,11 @@ def other_links(options: Options, rows: Rows) -> list[str]:
     excluded = set()
     if not low <= 0.0 <= high:
         excluded.add("apart")
-    # Laplace has no labels that may be flipped, EP no fractions of them, and numbers do not flip.
-    # With deviations of their own numbers would be sums of two functions, and many numbers would
-    # be fitted better by that whatever it does to the few labels.
+    # Numbers do not flip, and no class is the same as a number. With deviations of their own they
+    # would be sums of two functions: that fits many numbers better whatever it does to few labels.
     if options.numeric:
-        excluded |= {"flips", "deviating"}
+        excluded |= {"flips", "deviating", "same"}
+    # Laplace has no labels that may be flipped, and EP no fractions of them.
     if options.inference == "laplace" or not low <= 1.0 <= high or (rows.weight < 1.0).any():
         excluded.add("flips")
     return [link for link in options.links if link not in excluded]

@@ -400,7 +400,7 @@ class Parts(Likelihood):
     def tilted(self, mean: Array, variance: Array) -> Tilted:
         return Tilted(*map(self._together, zip(*self._ask("tilted", mean, variance), strict=True)))
 
-    @property
+    @cached_property
     def parameters(self) -> Parameters:
         return Parameters.join([part.parameters for part in self.parts])
 

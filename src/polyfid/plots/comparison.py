@@ -123,7 +123,7 @@ class ComparisonDisplay(style.Display):
             target=classes[target_code],
             classes=classes,
             points=DrawnPoints(
-                table.x[:, grid.index], class_codes(model, y), classes, level, levels
+                table.x[:, grid.index], class_codes(model, y, level), classes, level, levels
             ),
         )
         return display.plot(ax)

@@ -80,7 +80,7 @@ class DiscrepancyDisplay(style.Display):
         others: Any = "median",
         grid_resolution: int | None = None,
         feature_names: Sequence[str] | None = None,
-        show: str | Sequence[str] = ("probability", "mean"),
+        show: str | Sequence[str] | None = None,
         ax: Any = None,
     ) -> Self:
         """Compare two levels of a fitted model and draw where they differ.
@@ -133,20 +133,33 @@ class DiscrepancyDisplay(style.Display):
         )
         return display.plot(ax, show=show)
 
-    def plot(self, ax: Any = None, *, show: str | Sequence[str] = ("probability", "mean")) -> Self:
+    @property
+    def is_numeric(self) -> bool:
+        """Whether one of the levels holds numbers, so that no classes can differ."""
+        return bool(np.isnan(self.probability).all())
+
+    def plot(self, ax: Any = None, *, show: str | Sequence[str] | None = None) -> Self:
         """Draw it.
 
         Parameters
         ----------
         ax : Axes, or a list of them, one per quantity, optional
             By default those of a new figure, 3.4 inches wide.
-        show : str or sequence of str
-            Of "probability" (that the levels differ), "mean" and "sd" (of delta).
+        show : str or sequence of str, optional
+            Of "probability" (that the levels differ), "mean" and "sd" (of delta); by default the
+            first two, or the mean where a level holds numbers.
         """
+        if show is None:
+            show = ("mean",) if self.is_numeric else ("probability", "mean")
         quantities = [show] if isinstance(show, str) else list(show)
         arrays = {"probability": self.probability, "mean": self.delta_mean, "sd": self.delta_sd}
         if not quantities or not set(quantities) <= set(arrays):
             raise ValueError(f"show must be among {list(arrays)}, got {show!r}")
+        if self.is_numeric and "probability" in quantities:
+            raise ValueError(
+                f'show has "probability", and of the levels {list(self.levels)} one holds numbers, '
+                'which are not the same as a class or another one; use "mean" or "sd"'
+            )
         with matplotlib.rc_context(style.RC):
             axes = self._take_axes(ax, len(quantities), 2.2 if len(self.values) == 1 else 2.7)
             for one, quantity in zip(axes, quantities, strict=True):

@@ -117,7 +117,7 @@ class FeasibilityDisplay(style.Display):
             names = None if fidelity is None else getattr(model, "levels_", None)
             names, levels = read_levels(names, fidelity, len(table.x), is_part=True)
             points = DrawnPoints(
-                table.x[:, grid.index], class_codes(model, y), classes, levels, names
+                table.x[:, grid.index], class_codes(model, y, levels), classes, levels, names
             )
         display = cls(
             values=grid.values,

@@ -120,7 +120,7 @@ class FeatureGrid:
         x, index = table.x, table.find(features)
         background = _background(x, others, all_shown=len(index) == x.shape[1])
         if resolution is None:
-            n = int(model.report_.counts.sum()) if hasattr(model, "report_") else 1
+            n = int(model.report_.n_rows.sum()) if hasattr(model, "report_") else 1
             fine = 30 if len(background) > 1 else int(np.clip(80 * 500 / n, 40, 80))
             resolution = 200 if len(index) == 1 else fine
         values = []
@@ -197,7 +197,7 @@ class DrawnPoints:
             if t == n_levels - 1:
                 marker, size, edge = _TOP_MARKER, 4.6, {"mec": INK, "mew": 0.7}
             mark: dict[str, Any] = {"marker": marker, "markersize": size, "linestyle": "none"}
-            for k, colour in enumerate(colours):
+            for k, colour in [(-1, REST), *enumerate(colours)]:  # numbers have no class
                 chosen = drawn[self.code[drawn] == k]
                 if len(chosen):
                     ax.plot(*places[chosen].T, **mark, **edge, mfc=colour, zorder=4 + t)

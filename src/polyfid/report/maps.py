@@ -89,11 +89,11 @@ def _discrepancies(fitted: FittedTable) -> tuple[list[Figure], list[str]]:
         drawn = [charts.new_figure(_HEIGHTS[len(fitted.map_columns)]) for _ in range(2)]
         how = _map_settings(fitted) | {"lower": levels[step - 1], "upper": levels[step]}
         display = DiscrepancyDisplay.from_estimator(
-            fitted.classifier, x, **how, show="probability", ax=drawn[0].subplots()
+            fitted.classifier, x, **how, show="mean", ax=drawn[1].subplots()
         )
-        display.plot(drawn[1].subplots(), show="mean")
         title = f"Where {lower} and {upper} differ"
-        if display.differs_somewhere:
+        if not display.is_numeric and display.differs_somewhere:
+            display.plot(drawn[0].subplots(), show="probability")
             drawing = charts.inline(drawn[0], f"levels-{step}-0", title)
             caption = f"Probability that the two differ{fitted.over}."
             figures.append(Figure(title, drawing, caption=caption))
@@ -102,7 +102,7 @@ def _discrepancies(fitted: FittedTable) -> tuple[list[Figure], list[str]]:
             drawing = charts.inline(drawn[1], f"levels-{step}-1", title)
             caption = f"Posterior mean of the correction delta{fitted.over}."
             figures.append(Figure(title, drawing, caption=caption))
-        if not display.differs_somewhere:
+        if not display.is_numeric and not display.differs_somewhere:
             most = float(display.probability.max())
             below = "1 %" if most < 0.01 else percent(np.ceil(100.0 * most) / 100.0)
             sentences.append(

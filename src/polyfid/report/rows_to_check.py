@@ -61,7 +61,9 @@ def uncertain_rows(fitted: FittedTable) -> dict[str, Any]:
     entropy = -(proba * np.log(np.maximum(proba, np.finfo(float).tiny))).sum(axis=1)
     order = np.argsort(-entropy, kind="stable")
     rows, proba = rows[order], proba[order]
-    columns = {"Level": table.fidelity[rows], "Label there": table.label[rows]}
+    label = table.label.astype(object)
+    label[table.is_number] = [f"{value:.6g}" for value in table.label[table.is_number]]
+    columns = {"Level": table.fidelity[rows], "Label there": label[rows]}
     columns |= _predictions(fitted, proba)
     return {
         "uncertain": _listed(fitted, rows, columns, "uncertain-rows.csv"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from polyfid.report.page import (
     typeset,
 )
 from polyfid.tables import LabelledTable
+from polyfid.tables.labelled import NumberSummary
 
 OURS, ALONE = METHODS[:2]
 #: What each method learns from.
@@ -49,18 +51,22 @@ _INTERVAL = "_low", "_high"
 
 
 def data(table: LabelledTable) -> dict[str, Any]:
-    """How many labels of each class there are at each level."""
-    by_class = table.counts()
+    """How many labels of each class there are at each level, and which numbers."""
+    numbers, n_features = table.numbers(), table.features.shape[1]
+    by_class = table.counts().drop(index=list(table.numeric_levels))
     classes, counts = list(by_class.columns), by_class.to_numpy()
-    levels, n_features = shorten_all(table.levels, 30), table.features.shape[1]
+    levels, labelled = shorten_all(table.levels, 30), shorten_all(by_class.index, 30)
     shares = None
     if len(classes) <= len(CLASS_COLOURS):
-        names = shorten_all(table.levels, 120), shorten_all(classes, 120)
+        names = shorten_all(by_class.index, 120), shorten_all(classes, 120)
         shares = charts.shares_chart(*names, counts, "Shares of the classes at each level")
+    what = "label" if not numbers else "row"
+    measured = [(f"{sum(own.rows for own in numbers):,}", "rows with numbers")] if numbers else []
     return {
-        "lead": f"{_count(len(table.label), 'label')} at {_count(len(levels), 'level')} "
+        "lead": f"{_count(len(table.label), what)} at {_count(len(levels), 'level')} "
         f"({', '.join(levels)}), {_count(n_features, 'feature')}.",
         "facts": [
+            *measured,
             (f"{counts.sum():,}", "labels in all"),
             (f"{counts[-1].sum():,}", f"of them trusted (level “{levels[-1]}”)"),
             (f"{len(classes)}", "classes"),
@@ -70,11 +76,25 @@ def data(table: LabelledTable) -> dict[str, Any]:
             [Head("Level"), Head("Labels"), *map(Head, shorten_all(classes, 30))],
             [
                 [Cell(level), *map(Cell.count, (row.sum(), *row))]
-                for level, row in zip(levels, counts, strict=True)
+                for level, row in zip(labelled, counts, strict=True)
             ],
         ),
+        "numbers": _numbers(numbers) if numbers else None,
         "shares": shares,
     }
+
+
+def _numbers(numbers: Sequence[NumberSummary]) -> Table:
+    """What is said at each level that has numbers."""
+    rows = [
+        [
+            Cell.word(own.level),
+            Cell.count(own.rows),
+            *(Cell(f"{v:.4g}".replace("-", "−"), v) for v in (own.mean, own.sd, own.low, own.high)),
+        ]
+        for own in numbers
+    ]
+    return Table([Head(h) for h in ("Level", "Rows", "Mean", "sd", "From", "To")], rows)
 
 
 def _count(n: int, what: str) -> str:
@@ -132,6 +152,7 @@ def comparison(evaluation: Evaluation) -> dict[str, Any]:
         row.append(Cell(_LEARNS_FROM[row[0].text]))
     return {
         "folds": f"{evaluation.n_splits} folds of the {len(evaluation.rows)} rows",
+        "ways": "four" if "pooled" in evaluation.scores else "three",
         "top_level": shorten(evaluation.levels[-1]),
         "n_bootstrap": evaluation.n_bootstrap,
         "scores": Table(

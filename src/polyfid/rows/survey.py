@@ -115,21 +115,26 @@ class LevelContents:
     size: int
     sample: tuple[NDArray[Any], ...]
 
+    @property
+    def _names(self) -> NDArray[Any]:
+        """Classes of the rows of the sample; numbers are all of one, as None has no order."""
+        return np.zeros(len(self.sample[2])) if None in self.counts else self.sample[2]
+
     def cut(self) -> LevelContents:
         """With at most ``size`` rows in the sample, and `RARE` of each class besides."""
         order = np.argsort(self.sample[0], kind="stable")
         if len(order) <= self.size:
             return self
-        first, y = order[: self.size], self.sample[2][order]
+        first, y = order[: self.size], self._names[order]
         of_class = [order[y == name][:RARE] for name in np.unique(y)]
         rows = np.unique(np.concatenate([first, *of_class]))
         return replace(self, sample=tuple(column[rows] for column in self.sample))
 
     def thinned(self) -> LevelContents:
         """With ``size`` rows in the sample; weights make up for rare classes that are kept."""
-        key, _, y, _, weight = self.sample
+        key, _, _, _, weight = self.sample
         order = np.argsort(key, kind="stable")
-        kept, factor = keep_rare_classes(y[order], self.size, self.counts)
+        kept, factor = keep_rare_classes(self._names[order], self.size, self.counts)
         rows = order[kept]
         weights = weight.copy()
         weights[rows] *= factor

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from itertools import zip_longest
 from typing import Any, Self
 
 import numpy as np
@@ -81,12 +82,11 @@ def held_out_losses(
     place = np.flatnonzero(level == len(model.levels_) - 1)
     if not len(place):
         return HeldOut.nothing()
-    code = np.searchsorted(model.classes_, label)
-    same = hash_pairs(x, level * len(model.classes_) + code)
-    _, group, counts = np.unique(same, return_inverse=True, return_counts=True)
-    rows = Rows.of(x[place], level[place], code[place], counts[group][place])
+    x, code = x[place], np.searchsorted(model.classes_, np.array(label[place].tolist()))
+    _, group, counts = np.unique(hash_pairs(x, code), return_inverse=True, return_counts=True)
+    rows = Rows.of(x, level[place], code, counts[group])
     proba = without_own_labels(model, rows, np.zeros(len(place), dtype=bool))
-    own = proba[np.arange(len(place)), code[place]]
+    own = proba[np.arange(len(place)), code]
     loss = -np.log(np.maximum(own, np.finfo(float).tiny))
     return HeldOut(place, loss, audit[place])
 
@@ -148,7 +148,7 @@ def as_history(records: Sequence[Record], ledger: Ledger) -> list[dict[str, Any]
     """Records as dictionaries, with what batches promised and what they delivered."""
     answered = ledger.answered
     history = []
-    for record, later in zip(records, [*records[1:], None], strict=True):
+    for record, later in zip_longest(records, records[1:]):
         own = [k for k, s in enumerate(ledger.suggestions) if s.batch == record.batch]
         told = [k for k in own if k in answered]
         gains = [ledger.suggestions[k].gain for k in told]

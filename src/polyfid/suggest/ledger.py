@@ -25,7 +25,10 @@ class Suggestion:
 
 @dataclass(frozen=True)
 class Answer:
-    """A label that was told, of a row at a level; ``suggestion`` is -1 where none asked for it."""
+    """A label that was told, of a row at a level; ``suggestion`` is -1 where none asked for it.
+
+    At levels that say numbers it is a float, and nowhere else.
+    """
 
     row: int
     level: int
@@ -130,10 +133,23 @@ class Ledger:
         return Told(**counts)
 
     def labels(self) -> NDArray[Any]:
-        """The labels told: as they are if they are of one kind, else all as text."""
+        """The labels told: as they are if they are of one kind, else all as text.
+
+        Where there are numbers too, these are floats in an array of objects.
+        """
         told = [a.label for a in self.answers]
-        kinds = {str if isinstance(v, str) else bool if isinstance(v, bool) else int for v in told}
-        return np.array([to_text(v) for v in told] if len(kinds) > 1 else told)
+        place = [k for k, v in enumerate(told) if not isinstance(v, float)]
+        classes = [told[k] for k in place]
+        kinds = {
+            str if isinstance(v, str) else bool if isinstance(v, bool) else int for v in classes
+        }
+        if len(kinds) > 1:
+            classes = [to_text(v) for v in classes]
+        if len(place) == len(told):
+            return np.array(classes)
+        labels = np.array(told, dtype=object)
+        labels[place] = classes
+        return labels
 
     def state(self) -> dict[str, Any]:
         """What a file holds of it."""

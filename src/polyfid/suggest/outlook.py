@@ -201,16 +201,19 @@ def _moments(
 
 
 def _information(mean: Array, variance: Array, channel: Channel, level: Indices) -> Array:
-    """The precision that a label is expected to have as a Gaussian site, (n,).
+    """The precision that an answer is expected to have as a Gaussian site, (n,).
 
     With the probability q of a positive label it is E q'(f)^2 / (q (1 - q)), of labels without
-    errors E sigmoid'(f).
+    errors E sigmoid'(f). That of a number is known.
     """
     p = expit(mean[:, None] + np.sqrt(np.maximum(variance, 0.0))[:, None] * _NODES)
     q = channel.observed(p, level[:, None])
     slope = channel.slope(level)[:, None] * p * (1.0 - p)
     tiny = np.finfo(float).tiny
-    return np.asarray(np.square(slope) / np.maximum(q * (1.0 - q), tiny) @ _NODE_WEIGHTS)
+    precision = np.asarray(np.square(slope) / np.maximum(q * (1.0 - q), tiny) @ _NODE_WEIGHTS)
+    is_number = channel.is_number(level)
+    precision[is_number] = channel.precision(level[is_number])
+    return precision
 
 
 def _chance(at: _Change, z: Array) -> Array:

@@ -12,7 +12,7 @@ from sklearn.utils import check_array, check_random_state
 
 from polyfid.arrays import Array, Indices
 from polyfid.estimator.classifier import MultiFidelityClassifier
-from polyfid.estimator.constraints import read_whole
+from polyfid.estimator.constraints import read_numeric, read_whole
 from polyfid.estimator.fitted import posterior_needed
 from polyfid.inference.linalg import suitable_threads
 from polyfid.suggest.candidates import cautious
@@ -26,7 +26,8 @@ class QueryStrategy(BaseEstimator):
     Parameters
     ----------
     model : MultiFidelityClassifier, optional
-        What is fitted to the labels at each query; one with default settings by default.
+        What is fitted to the labels at each query; one with default settings by default. Columns of
+        a matrix ``y`` that are its ``numeric_levels`` hold numbers.
     strategy : str
         As in `polyfid.suggest`.
     levels : sequence, optional
@@ -121,13 +122,15 @@ class QueryStrategy(BaseEstimator):
             raise ValueError(f"levels names {len(names)} levels, and y has {n_levels}")
         sample, level = np.nonzero(there.reshape(len(x), n_levels))
         told = labels.reshape(len(x), n_levels)[sample, level]
-        told = np.array(told.tolist())
-        if len(np.unique(told)) < 2:
+        model = MultiFidelityClassifier(random_state=0) if self.model is None else self.model
+        numeric = read_numeric(model.numeric_levels, tuple(names))
+        if not numeric:
+            told = np.array(told.tolist())
+        if len({*told[~np.isin(level, numeric)].tolist()}) < 2:
             known = np.asarray(there.reshape(len(x), n_levels).any(axis=1))
             worth = _spread(x, known, rows, allowed, rng)
             chosen, utilities = _picked(worth, allowed, batch_size)
         else:
-            model = MultiFidelityClassifier(random_state=0) if self.model is None else self.model
             model = clone(model).set_params(levels=names)
             model.fit(x[sample], told, fidelity=np.array(names, dtype=object)[level])
             chosen, utilities = self._chosen(model, x, rows, allowed, batch_size, rng)

@@ -8,6 +8,13 @@ a = m / sqrt(KAPPA + v), and the two labels agree as two normal variables of cor
 
 do in their signs. All scores are read from that one table of probabilities: they say how much less
 uncertain, wrong or costly the target's label is on average once the candidate's is known.
+
+A candidate may say a number instead, its latent value with an error of variance s2. If it is u
+standard deviations from what is expected, the target's label has the probability
+
+    Phi((m* + u k / sqrt(v + s2)) / sqrt(KAPPA + v* - k^2 / (v + s2))),
+
+and scores are averages over standard normal u.
 """
 
 from __future__ import annotations
@@ -23,6 +30,9 @@ from polyfid.arrays import Array
 #: sigmoid(f) is about Phi(f / sqrt(KAPPA)).
 KAPPA = 8.0 / np.pi
 _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(8)
+#: Standard normal nodes that stand for the outcomes of a number, and their probabilities.
+NORMAL_NODES, NORMAL_WEIGHTS = np.polynomial.hermite_e.hermegauss(12)
+NORMAL_WEIGHTS /= NORMAL_WEIGHTS.sum()
 #: Up to this correlation the power series has five digits after so many terms.
 _SMALL, _TERMS = 0.4, 10
 #: Probabilities are kept away from 0 and 1 by this, where divisions would lose all digits.

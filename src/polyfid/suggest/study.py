@@ -15,7 +15,7 @@ from sklearn.base import clone
 
 from polyfid.arrays import Array, Indices
 from polyfid.estimator.classifier import MultiFidelityClassifier
-from polyfid.estimator.constraints import read_whole
+from polyfid.estimator.constraints import read_numeric, read_whole
 from polyfid.suggest.advice import Advice, Promise
 from polyfid.suggest.budget import advise
 from polyfid.suggest.history import Record, as_history, expected_loss, held_out_losses
@@ -63,6 +63,7 @@ class Study(StudyFile):
         before they return. It must not exist; `Study.load` goes on with one.
     model : MultiFidelityClassifier, optional
         What is fitted to the labels; its ``levels`` are set. By default one with default settings.
+        Answers at its ``numeric_levels`` are numbers.
     encoder : transformer, optional
         Turns rows of a frame into numbers; it is fitted to the pool. By default a
         `polyfid.tables.TableEncoder` of all columns but id, label, fidelity, weight, worker,
@@ -140,6 +141,7 @@ class Study(StudyFile):
         if random_state is None:
             random_state = int(np.random.SeedSequence().generate_state(1)[0])
         self.random_state = read_whole("random_state", random_state, 0)
+        read_numeric(self.model.numeric_levels, self.levels)
         self._rows = StudyRows.of(pool, space, target, encoder)
         self._ledger = Ledger()
         self._records: list[Record] = []
@@ -217,7 +219,7 @@ class Study(StudyFile):
             labels are there. Or numbers of rows (n,), or features (n, d) of rows, which need not
             be in the pool.
         labels : array-like of shape (n,), optional
-            None, NaN and "" are no labels.
+            None, NaN and "" are no labels. At numeric levels they are numbers.
         level : level, or array-like of shape (n,), optional
         audit : bool, or array-like of shape (n,), optional
             Marks of rows that were drawn at random, of answers that were not asked for.
@@ -229,7 +231,7 @@ class Study(StudyFile):
             changes nothing if it is the same, and replaces it if it is not. Other labels of a row
             that has some of that level are repetitions, and are kept as such.
         """
-        reader = AnswerReader(self._ledger, self.levels, self._rows)
+        reader = AnswerReader(self._ledger, self.levels, self._numeric, self._rows)
         answers = reader.read(rows, labels, level, audit)
         if reader.new is not None:
             self._rows.append(reader.new)
@@ -303,10 +305,16 @@ class Study(StudyFile):
         """All labels told as a table: the rows' columns, ``label``, ``fidelity`` and ``audit``.
 
         It is what `polyfid.tables.read_labelled`, and so ``polyfid fit`` and ``report``, take.
+        Numbers of numeric levels have columns of their own, which ``value_columns`` names.
         """
-        answers = self._ledger.answers
+        answers, labels = self._ledger.answers, self._ledger.labels()
         frame = self._rows.named.take(np.array([a.row for a in answers], dtype=np.intp)).to_pandas()
-        frame["label"] = self._ledger.labels()
+        for name, column in self.value_columns.items():
+            own = np.array([self.levels[a.level] == name for a in answers], dtype=bool)
+            labels = labels.astype(object)
+            frame[column] = np.where(own, labels, np.nan).astype(float)
+            labels[own] = None
+        frame["label"] = labels
         frame["fidelity"] = [self.levels[a.level] for a in answers]
         frame["audit"] = [a.audit for a in answers]
         return frame
@@ -326,13 +334,12 @@ class Study(StudyFile):
 
     def _current(self) -> _Fit | None:
         """The fit to all labels; None before there are two classes."""
-        label = self._ledger.labels()
-        if len(np.unique(label)) < 2:
+        label, answers = self._ledger.labels(), tuple(self._ledger.answers)
+        level = np.array([a.level for a in answers], dtype=np.intp)
+        if len({*label[~np.isin(level, self._numeric)].tolist()}) < 2:
             return None
-        answers = tuple(self._ledger.answers)
         if self._fit is None or self._fit.labels != answers:
             row = np.array([a.row for a in answers], dtype=np.intp)
-            level = np.array([a.level for a in answers], dtype=np.intp)
             x, named = self._rows.x[row], np.array(self.levels, dtype=object)[level]
             with warnings.catch_warnings():  # of what every study begins with
                 for words in ("the top level .* has no row", "there are no rows at the top level"):

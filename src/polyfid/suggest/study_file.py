@@ -10,7 +10,7 @@ import numpy as np
 
 from polyfid import model_files
 from polyfid.estimator.classifier import MultiFidelityClassifier
-from polyfid.estimator.constraints import read_whole
+from polyfid.estimator.constraints import read_numeric, read_whole
 from polyfid.suggest.history import Record
 from polyfid.suggest.ledger import Ledger
 from polyfid.suggest.study_rows import StudyRows
@@ -48,6 +48,17 @@ class StudyFile:
         """Labels told, by level."""
         levels = [a.level for a in self._ledger.answers]
         return {str(name): levels.count(t) for t, name in enumerate(self.levels)}
+
+    @property
+    def _numeric(self) -> tuple[int, ...]:
+        """The levels whose answers are numbers."""
+        return read_numeric(self.model.numeric_levels, self.levels)
+
+    @property
+    def value_columns(self) -> dict[Any, str]:
+        """The columns of `Study.labelled` that hold the numbers of numeric levels."""
+        taken, names = self._rows.named.columns, [self.levels[t] for t in self._numeric]
+        return {k: f"value_{k}_told" if f"value_{k}" in taken else f"value_{k}" for k in names}
 
     @property
     def n_pending(self) -> int:

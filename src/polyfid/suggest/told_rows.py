@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,8 +26,10 @@ _CLOSE = 1e-9
 class AnswerReader:
     """Reads answers to a study; ``new`` are rows that it did not have, in the end."""
 
-    def __init__(self, ledger: Ledger, levels: tuple[Any, ...], rows: StudyRows) -> None:
-        self._ledger, self._levels, self._rows = ledger, levels, rows
+    def __init__(
+        self, ledger: Ledger, levels: tuple[Any, ...], numeric: Sequence[int], rows: StudyRows
+    ) -> None:
+        self._ledger, self._levels, self._numeric, self._rows = ledger, levels, numeric, rows
         self.new: NamedRows | None = None
 
     def read(self, rows: Any, labels: Any, level: Any, audit: Any) -> list[Answer]:
@@ -38,13 +41,17 @@ class AnswerReader:
             if table is None or "label" not in table.columns:
                 raise ValueError("labels are missing: give them, or a table with a column label")
             labels = table.columns["label"]
-        labels = [_label(value) for value in np.asarray(labels, dtype=object).tolist()]
+        labels = [_cell(value) for value in np.asarray(labels, dtype=object).tolist()]
         n = len(labels)
         if table is not None and level is None:
             # Unless it is one of the pool's own columns.
             ours = "suggestion" in table.columns or "level" not in self._rows.named.columns
             level = table.columns.get("level") if ours else None
         codes = self._levels_of(level, labels)
+        labels = [
+            cell if cell is None else self._read(cell, code)
+            for cell, code in zip(labels, codes, strict=True)
+        ]
         if table is not None and audit is None and "audit" in table.columns:
             audit = [str(mark).lower() in ("1", "true", "1.0") for mark in table.columns["audit"]]
         marks = np.broadcast_to(np.asarray(False if audit is None else audit, dtype=bool), (n,))
@@ -84,6 +91,31 @@ class AnswerReader:
                 raise ValueError(f"level must be one of {list(self._levels)}, got {name!r}")
             codes.append(-1 if code is None else code)
         return codes
+
+    def _read(self, cell: Any, level: int) -> Any:
+        """What a cell says at a level, as a file can hold it: a label, or a float."""
+        if level in self._numeric:
+            try:
+                number = np.nan if isinstance(cell, bool) else float(cell)
+            except (TypeError, ValueError, OverflowError):
+                number = np.nan
+            if not np.isfinite(number):
+                raise ValueError(
+                    f"labels of the level {self._levels[level]!r}, which is numeric, must be "
+                    f"finite numbers; got {cell!r}. Correct it, or leave it empty"
+                )
+            return number
+        if not isinstance(cell, str | int | bool):
+            remedy = ""
+            if isinstance(cell, float):
+                remedy = (
+                    f". If {self._levels[level]!r} is to say numbers, name it in the model's "
+                    "numeric_levels"
+                )
+            raise ValueError(
+                f"labels must be whole numbers, text or truth values; got {cell!r}{remedy}"
+            )
+        return cell
 
     def _suggestions(self, table: NamedRows | None, n: int) -> Indices:
         """The number of the suggestion that each answer is to; -1 where it is to none."""
@@ -197,11 +229,9 @@ def _empty_like(values: NDArray[Any], n: int) -> NDArray[Any]:
     return np.full(n, np.nan) if values.dtype.kind in "biuf" else np.full(n, None, dtype=object)
 
 
-def _label(value: Any) -> Any:
-    """A label as a file can hold it; None if it is none."""
+def _cell(value: Any) -> Any:
+    """A cell as a value of Python, text without blanks around it; None if it is empty."""
     value = to_python(value)
     if value is None or value != value or (isinstance(value, str) and not value.strip()):
         return None
-    if not isinstance(value, str | int | bool):
-        raise ValueError(f"labels must be whole numbers, text or truth values; got {value!r}")
     return value.strip() if isinstance(value, str) else value

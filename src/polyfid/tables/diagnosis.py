@@ -12,10 +12,16 @@ import pandas as pd
 
 from polyfid.tables.column import Missing, to_numbers
 from polyfid.tables.encoder import TableEncoder
-from polyfid.tables.labelled import LabelledTable, one_class_error
+from polyfid.tables.labelled import (
+    LabelledTable,
+    NumberSummary,
+    are_measured,
+    name_value,
+    one_class_error,
+)
 from polyfid.tables.places import TableError
 from polyfid.text import aligned, join_names, name_few
-from polyfid.values import to_json
+from polyfid.values import to_json, to_text
 
 #: Fewer trusted rows of a class than this are little to learn or to evaluate from.
 FEW = 5
@@ -62,12 +68,14 @@ class Diagnosis:
         Least trusted first.
     classes : tuple
     counts : tuple of tuple of int
-        Rows of a level (outer) and class (inner).
+        Rows of a level (outer) and class (inner); none of a level that has numbers.
     features : tuple of FeatureSummary
     duplicates : int
         Rows that repeat another one, label and level included.
     shared : tuple of LevelOverlap
-        For each pair of levels with points in common.
+        For each pair of levels with labelled points in common.
+    numbers : tuple of NumberSummary
+        For each level that has numbers.
     """
 
     problems: tuple[str, ...]
@@ -78,6 +86,7 @@ class Diagnosis:
     features: tuple[FeatureSummary, ...]
     duplicates: int
     shared: tuple[LevelOverlap, ...]
+    numbers: tuple[NumberSummary, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """All of it, ready for JSON."""
@@ -92,6 +101,7 @@ class Diagnosis:
             ends = ["" if end is None else f"{end:.6g}" for end in (f.low, f.high)]
             cells.append([f.name, f.kind, f.missing, f.distinct, *ends])
         lines = ["Levels, least trusted first, and rows of each class:", *self._counted(width)]
+        lines += self._numbers()
         lines += [f"Most trusted: {self.levels[-1]}", ""]
         lines += [f"{_several(count, 'feature', 'features')}:", *aligned(cells, words=(0, 1))]
         if count > MOST_FEATURES:
@@ -103,11 +113,23 @@ class Diagnosis:
     def __str__(self) -> str:
         return self.describe()
 
+    def _numbers(self) -> list[str]:
+        """The numbers of each level that has some."""
+        if not self.numbers:
+            return []
+        cells: list[list[object]] = [["numbers of", "rows", "mean", "sd", "from", "to"]]
+        for own in self.numbers:
+            figures = (f"{v:.6g}" for v in (own.mean, own.sd, own.low, own.high))
+            cells.append([own.level, own.rows, *figures])
+        return ["", *aligned(cells)]
+
     def _counted(self, width: int) -> list[str]:
         """Rows by level and class; many classes go below each other."""
         rows: list[list[object]] = [["level", *self.classes, "rows"]]
+        numeric = {own.level for own in self.numbers}
         for level, counts in zip(self.levels, self.counts, strict=True):
-            rows.append([level, *counts, sum(counts)])
+            if level not in numeric:
+                rows.append([level, *counts, sum(counts)])
         lines = aligned(rows)
         if max(map(len, lines)) <= width:
             return lines
@@ -149,8 +171,10 @@ def diagnose(table: LabelledTable, *, missing: Missing = "error") -> Diagnosis:
     rows = pd.DataFrame(
         {"point": _point_ids(table.features), "level": table.fidelity, "label": table.label}
     )
-    shared = _shared(rows, table.levels)
-    notes = [*_level_notes(table, counts), *_row_notes(table, rows)]
+    labelled = rows[~table.is_number]
+    shared = _shared(labelled, table.levels)
+    numbers = table.numbers()
+    notes = [*_level_notes(table, counts, numbers), *_row_notes(table, rows, labelled)]
     constant = [f.name for f in features if f.distinct == 1 and not f.missing]
     if constant:
         one, many = (
@@ -167,7 +191,7 @@ def diagnose(table: LabelledTable, *, missing: Missing = "error") -> Diagnosis:
             f"{int((table.audit & trusted).sum())} of them trusted; of trusted rows those alone "
             "are scored, if there are any"
         )
-    notes += _category_hints(table, features)
+    notes += [*_number_hints(table), *_category_hints(table, features)]
     if table.left_out:
         plural = "s" * (len(table.left_out) > 1)
         notes.append(f"column{plural} left out: {name_few(table.left_out)}")
@@ -180,7 +204,15 @@ def diagnose(table: LabelledTable, *, missing: Missing = "error") -> Diagnosis:
     by_level = tuple(tuple(row) for row in counts.to_numpy().tolist())
     duplicates = int(rows.duplicated().sum())
     return Diagnosis(
-        tuple(problems), tuple(notes), table.levels, classes, by_level, features, duplicates, shared
+        tuple(problems),
+        tuple(notes),
+        table.levels,
+        classes,
+        by_level,
+        features,
+        duplicates,
+        shared,
+        numbers,
     )
 
 
@@ -219,6 +251,21 @@ def _shared(rows: pd.DataFrame, levels: tuple[str, ...]) -> tuple[LevelOverlap, 
     return tuple(overlaps)
 
 
+def _number_hints(table: LabelledTable) -> list[str]:
+    """A note on levels whose labels may be measured numbers."""
+    hints = []
+    for level in table.levels[:-1]:
+        own = pd.unique(pd.Series(table.label[table.fidelity == level], dtype=object))
+        texts = [to_text(label) for label in own]
+        if level not in table.roles.value and len(texts) > 2 and are_measured(texts):
+            hints.append(
+                f"labels of level {level!r} are numbers with decimals, such as "
+                f"{name_few(texts[:3])}; if they were measured, and name no classes, add "
+                f"{name_value(level, table.roles.target)}"
+            )
+    return hints
+
+
 def _category_hints(table: LabelledTable, features: tuple[FeatureSummary, ...]) -> list[str]:
     """A note on columns of numbers that may be numbered categories."""
     numbered = []
@@ -239,8 +286,12 @@ def _category_hints(table: LabelledTable, features: tuple[FeatureSummary, ...]) 
     return [f"{words} of categories rather than amounts, add {option}"]
 
 
-def _level_notes(table: LabelledTable, counts: pd.DataFrame) -> list[str]:
+def _level_notes(
+    table: LabelledTable, counts: pd.DataFrame, numbers: tuple[NumberSummary, ...]
+) -> list[str]:
     totals = counts.sum(axis=1)
+    for own in numbers:
+        totals[own.level] = own.rows
     low, top = table.levels[0], table.levels[-1]
     notes = [f"level {level!r} has no rows" for level in totals.index[totals == 0]]
     if low == top:
@@ -261,13 +312,13 @@ def _level_notes(table: LabelledTable, counts: pd.DataFrame) -> list[str]:
     return notes
 
 
-def _row_notes(table: LabelledTable, rows: pd.DataFrame) -> list[str]:
+def _row_notes(table: LabelledTable, rows: pd.DataFrame, labelled: pd.DataFrame) -> list[str]:
     notes = []
     repeated = rows.duplicated().to_numpy()
     if repeated.any():
         what = _several(repeated.sum(), "row repeats", "rows repeat")
         notes.append(f"{what} another one, first {table.places[int(np.argmax(repeated))]}")
-    differ = int((rows.groupby(["point", "level"])["label"].nunique() > 1).sum())
+    differ = int((labelled.groupby(["point", "level"])["label"].nunique() > 1).sum())
     if differ:
         what = _several(differ, "point has", "points have")
         notes.append(f"{what} different labels within one level")

@@ -63,7 +63,7 @@ def read_held_out(
         Column of the labels; as in the fit by default.
     all_rows : bool
         Take the rows of all levels, if the table has a column of levels, and not only those of the
-        most trusted one.
+        most trusted one. Rows of levels that have numbers are never scored.
     embeddings : Embeddings, optional
         Of all rows of the table, if the model was fitted to some.
     **csv
@@ -105,6 +105,8 @@ def read_held_out(
                 path=path,
                 column=roles.fidelity,
             )
+    elif has_levels and roles.value:
+        frame = frame[~np.isin(level_names(frame[roles.fidelity]), list(roles.value))]
     label, values = _labels(frame, target, model), None
     if weight is not None and weight in frame.columns:
         values, _ = to_numbers(frame[weight])

@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -26,13 +27,14 @@ from polyfid.tables.places import RowPlaces, TableError, WrongCells, file_of, ra
 from polyfid.tables.read import CsvTable, TypedTable, open_table, read_table
 from polyfid.tables.roles import (
     Roles,
+    check_value,
     find_columns,
     leave_out_addresses,
     leave_out_marks,
     read_marks,
 )
 from polyfid.text import join_names, name_few
-from polyfid.values import is_frame, order_of_trust
+from polyfid.values import is_frame, order_of_trust, to_text
 
 #: More different labels than this, if they have decimals, are measurements and not classes.
 MOST_FRACTIONS = 20
@@ -44,6 +46,11 @@ _CONFLICT = (
     "column as categorical (--categorical)"
 )
 NO_LABEL = "the row has no label{others}; fill it in, or leave the row out"
+_NEITHER = NO_LABEL + "; if its level has numbers, name their column (--value LEVEL=COLUMN)"
+_NO_NUMBER = (
+    "the row has no number{others}, but {cell}; all rows of level {numeric} need one: correct it, "
+    "or leave the row out"
+)
 _NO_LEVEL = "the row has no level of trust{others}; fill it in, or leave the row out"
 _UNKNOWN_LEVEL = (
     "the level {cell} is not among {levels}; correct it, or name all levels, least trusted first "
@@ -54,6 +61,18 @@ NO_MARK = "{cell} is not an audit mark{others}; marks are 1 or true, and 0, fals
 NO_WEIGHT = "{cell} is not a weight; weights are numbers from 0, which leaves a row out"
 
 
+@dataclass(frozen=True)
+class NumberSummary:
+    """The numbers of a level that has no classes."""
+
+    level: str
+    rows: int
+    mean: float
+    sd: float
+    low: float
+    high: float
+
+
 @dataclass(frozen=True, eq=False)
 class LabelledTable:
     """Rows with labels, and how far each is trusted.
@@ -62,6 +81,7 @@ class LabelledTable:
     ----------
     features : DataFrame
     label : array of int or str
+        Classes. Rows of levels that have numbers have theirs here, in an array of objects.
     fidelity : array of str
         The level of each row.
     levels : tuple of str
@@ -94,19 +114,57 @@ class LabelledTable:
     def __len__(self) -> int:
         return len(self.label)
 
+    @property
+    def numeric_levels(self) -> tuple[str, ...]:
+        """The levels that have numbers, least trusted first."""
+        return tuple(level for level in self.levels if level in self.roles.value)
+
+    @property
+    def is_number(self) -> NDArray[np.bool_]:
+        """Which rows have a number and no class."""
+        return np.isin(self.fidelity, self.numeric_levels)
+
+    @property
+    def classes(self) -> NDArray[Any]:
+        """The classes of the other rows, of the type of the classes."""
+        own = self.label[~self.is_number]
+        return np.array(own.tolist()) if own.dtype.kind == "O" else own
+
     def counts(self) -> pd.DataFrame:
-        """Rows by level (least trusted first) and class."""
-        counts = pd.crosstab(pd.Series(self.fidelity), pd.Series(self.label))
+        """Rows by level (least trusted first) and class; rows with numbers are not counted."""
+        has_class = ~self.is_number
+        counts = pd.crosstab(pd.Series(self.fidelity[has_class]), pd.Series(self.classes))
         counts = counts.reindex(list(self.levels), fill_value=0)
         counts.index.name, counts.columns.name = "level", "class"
         return counts
 
+    def numbers(self) -> tuple[NumberSummary, ...]:
+        """The numbers of each level that has no classes, as far as there are any."""
+        summaries = []
+        for level in self.numeric_levels:
+            own = self.label[self.fidelity == level].astype(float)
+            if len(own):
+                figures = own.mean(), own.std(), own.min(), own.max()
+                summaries.append(NumberSummary(level, len(own), *map(float, figures)))
+        return tuple(summaries)
+
     def to_frame(self) -> pd.DataFrame:
-        """All of it as one tidy table; the levels are ordered categories."""
+        """All of it as one tidy table; the levels are ordered categories.
+
+        Numbers are in their own columns, beside labels, as `Roles.value` names them.
+        """
         roles, columns = self.roles, dict(self.features.items())
         if self.ids is not None:
             columns = {roles.id or "id": pd.Series(self.ids), **columns}
-        columns[roles.target] = pd.Series(self.label)
+        is_number = self.is_number
+        label = pd.Series(self.label)
+        columns[roles.target] = label.mask(is_number, None) if is_number.any() else label
+        for column in dict.fromkeys(roles.value.values()):
+            own = np.isin(self.fidelity, [k for k, v in roles.value.items() if v == column])
+            if column == roles.target:  # text, as a column of a file has one type
+                columns[column] = label.map(to_text).where(own | ~is_number, None)
+            else:
+                columns[column] = label.where(own).astype(float)
         levels = pd.Categorical(self.fidelity, categories=list(self.levels), ordered=True)
         columns[roles.fidelity] = pd.Series(levels)
         if self.weight is not None:
@@ -121,6 +179,9 @@ class LabelledTable:
         """What a model file stores of the rows."""
         features = {name: _stored(values) for name, values in self.features.items()}
         others = {name: getattr(self, name) for name in _STORED}
+        if self.roles.value:  # arrays of one type each
+            numbers = self.is_number
+            others["label"], others["value"] = self.classes, self.label[numbers].astype(float)
         if self.audit is not None:  # files of earlier versions do not have it
             others["audit"] = self.audit
         return {"features": features, "places": self.places.to_json(), **others}
@@ -132,6 +193,11 @@ class LabelledTable:
         features = places.attached_to(pd.DataFrame(state["features"]))
         others = {name: state[name] for name in _STORED}
         others["audit"] = state.get("audit")
+        if roles.value:
+            is_number = np.isin(others["fidelity"], list(roles.value))
+            label = np.empty(len(is_number), dtype=object)
+            label[~is_number], label[is_number] = others["label"], state["value"]
+            others["label"] = label
         table = cls(features, places=places, roles=roles, **others)
         columns = (table.label, table.fidelity, table.weight, table.ids, table.audit)
         same = all(c is None or np.shape(c) == (len(features),) for c in columns)
@@ -200,8 +266,10 @@ def read_labelled(
         if embeddings is not None:
             roles, heads = _with_embeddings(embeddings, roles, heads)
         roles, features, left_out = find_columns(heads, roles, names)
-        text = {roles.target, roles.fidelity, roles.id or "id", *roles.categorical, *roles.text}
-        frames = [table.read(text) for table in tables]
+        frames = [
+            table.read({roles.id or "id", *roles.text_columns(name)})
+            for table, name in zip(tables, names, strict=True)
+        ]
     if embeddings is not None:
         ids = [name for name in (roles.id, "id") if name is not None]
         frames = [*embeddings.add_to_blocks(frames, ids)]
@@ -209,9 +277,10 @@ def read_labelled(
     features, left_out = leave_out_addresses(frames, roles, features, left_out)
     scan = LabelScan(roles, names, {*features} - {*roles.categorical, *roles.text})
     columns = [scan.read(frame, table) for table, frame in enumerate(frames)]
-    labels, fidelities, weights = zip(*columns, strict=True)
-    label, fidelity = as_classes(np.concatenate(labels)), np.concatenate(fidelities)
-    scan.check(label, file_of(frames[0]))
+    text, value, fidelity, weight = map(np.concatenate, zip(*columns, strict=True))
+    by_level = pd.Series(text).groupby(fidelity, sort=False).unique()
+    scan.check({str(level): texts for level, texts in by_level.items()}, file_of(frames[0]))
+    label = with_numbers(text, value)
     joined = pd.concat([frame[features] for frame in frames], ignore_index=True)
     joined.attrs = {}
     every = [RowPlaces.of(frame).taken(frame.index) for frame in frames]
@@ -220,8 +289,8 @@ def read_labelled(
         places.attached_to(joined),
         label,
         fidelity.astype(str),
-        roles.levels or order_levels(Counter(fidelity), roles, file_of(frames[0])),
-        None if roles.weight is None else np.concatenate(weights),
+        order_levels(Counter(fidelity), roles, file_of(frames[0])),
+        None if roles.weight is None else weight,
         None if roles.id is None else np.concatenate([read_ids(f, roles.id) for f in frames]),
         places,
         roles,
@@ -262,15 +331,43 @@ def _marks(frames: Sequence[pd.DataFrame], column: str) -> NDArray[np.bool_]:
 
 
 def order_levels(counts: Mapping[str, int], roles: Roles, path: str | None) -> tuple[str, ...]:
-    """Levels, least trusted first, if they are numbers; ``counts`` are rows."""
+    """Levels, least trusted first, as they were named, or if they are numbers.
+
+    ``counts`` are rows. Those of `Roles.value` must be among them, and not the last.
+    """
 
     def remedy(names: list[str]) -> str:
         return f"--levels {shlex.quote(join_names(names))} (in Python Roles(levels={names}))"
 
     try:
-        return order_of_trust(counts, remedy, "the column")
+        levels = roles.levels or order_of_trust(counts, remedy, "the column")
     except ValueError as error:
         raise TableError(str(error), path=path, column=roles.fidelity) from None
+    check_value(roles, levels)
+    return levels
+
+
+def with_numbers(text: NDArray[Any], value: NDArray[np.float64]) -> NDArray[Any]:
+    """Labels as `as_classes` has them; numbers in their place where there are any."""
+    is_number = ~np.isnan(value)
+    if not is_number.any():
+        return as_classes(text)
+    label = np.empty(len(text), dtype=object)
+    label[~is_number], label[is_number] = as_classes(text[~is_number]), value[is_number]
+    return label
+
+
+class Answers(NamedTuple):
+    """What rows of a table say.
+
+    Labels as text, None where they are missing or a number is; numbers, NaN elsewhere; levels, None
+    where they are missing; weights.
+    """
+
+    label: NDArray[Any]
+    value: NDArray[np.float64]
+    fidelity: NDArray[Any]
+    weight: NDArray[np.float64]
 
 
 def check_sources(
@@ -309,7 +406,7 @@ def _named(frame: pd.DataFrame, place: int) -> pd.DataFrame:
 
 
 class LabelScan:
-    """Reads labels, levels and weights of tables, whole or in blocks; notes what is wrong.
+    """Reads labels or numbers, levels and weights, whole or in blocks; notes what is wrong.
 
     ``names`` are the levels of the tables. ``compared`` features may not be numbers in one table
     and text in another.
@@ -319,30 +416,24 @@ class LabelScan:
         self, roles: Roles, names: Sequence[str | None], compared: Collection[str] = ()
     ) -> None:
         self._roles, self._names, self._compared = roles, names, sorted(compared)
-        self._wrong: dict[tuple[int, str], WrongCells] = {}
+        self._wrong: dict[tuple[int, str, str], WrongCells] = {}
         self._texts: dict[str, WrongCells] = {}
         self._with_numbers: dict[str, str | None] = {}  # the first file by feature
 
-    def read(
-        self, frame: pd.DataFrame, table: int
-    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64]]:
-        """Labels and levels as text, None where they are missing, and weights."""
+    def read(self, frame: pd.DataFrame, table: int) -> Answers:
+        """What the rows of a table, or of a block of one, say."""
         roles, level = self._roles, self._names[table]
-        label = cell_texts(frame[roles.target])
-        self._note(table, frame, roles.target, pd.isna(label), NO_LABEL)
-        fidelity = np.full(len(frame), level, dtype=object)
-        if roles.fidelity in frame.columns:
-            cells = level_names(frame[roles.fidelity])
-            missing = pd.isna(cells)
-            if level is not None:
-                other = ~missing & (cells != level)
-                self._note(table, frame, roles.fidelity, other, _OTHER_LEVEL)
-            else:
-                fidelity = cells
-                self._note(table, frame, roles.fidelity, missing, _NO_LEVEL)
-                if roles.levels is not None:
-                    unknown = ~missing & ~np.isin(cells.astype(str), roles.levels)
-                    self._note(table, frame, roles.fidelity, unknown, _UNKNOWN_LEVEL)
+        own = np.full(len(frame), level, dtype=object)
+        named = level_names(frame[roles.fidelity]) if roles.fidelity in frame.columns else own
+        fidelity, missing = named if level is None else own, pd.isna(named)
+        label, value = self._labels_and_numbers(table, frame, fidelity)
+        if level is not None:
+            self._note(table, frame, roles.fidelity, ~missing & (named != level), _OTHER_LEVEL)
+        else:
+            self._note(table, frame, roles.fidelity, missing, _NO_LEVEL)
+            if roles.levels is not None:
+                unknown = ~missing & ~np.isin(named.astype(str), roles.levels)
+                self._note(table, frame, roles.fidelity, unknown, _UNKNOWN_LEVEL)
         weight = np.ones(len(frame))
         if roles.weight is not None:
             weight, _ = to_numbers(frame[roles.weight])
@@ -350,11 +441,37 @@ class LabelScan:
             self._note(table, frame, roles.weight, wrong, NO_WEIGHT)
         for name in self._compared:
             self._compare(frame, name)
-        return label, fidelity, weight
+        return Answers(label, value, fidelity, weight)
 
-    def _note(self, table: int, frame: pd.DataFrame, column: str, wrong: Any, problem: str) -> None:
+    def _labels_and_numbers(
+        self, table: int, frame: pd.DataFrame, fidelity: NDArray[Any]
+    ) -> tuple[NDArray[Any], NDArray[np.float64]]:
+        roles, n = self._roles, len(frame)
+        label, value = np.full(n, None, dtype=object), np.full(n, np.nan)
+        has_label = np.ones(n, dtype=bool)
+        for level, column in roles.value.items():
+            own = fidelity == level
+            if own.any():
+                has_label &= ~own
+                value[own] = to_numbers(frame[column])[0][own]
+                self._note(table, frame, column, own & ~np.isfinite(value), _NO_NUMBER, level)
+        if has_label.any():
+            label[has_label] = cell_texts(frame[roles.target])[has_label]
+            self._note(table, frame, roles.target, has_label & pd.isna(label), _NEITHER)
+        return label, value
+
+    def _note(
+        self,
+        table: int,
+        frame: pd.DataFrame,
+        column: str,
+        wrong: Any,
+        problem: str,
+        numeric: str = "",
+    ) -> None:
         others = (", nor has one after it", ", nor have {} rows after it")
-        cells = self._wrong.setdefault((table, problem), WrongCells(column, problem, *others))
+        new = WrongCells(column, problem, *others)
+        cells = self._wrong.setdefault((table, problem, numeric), new)
         cells.add(frame, wrong)
 
     def _compare(self, frame: pd.DataFrame, name: str) -> None:
@@ -367,12 +484,15 @@ class LabelScan:
         if not text:  # the first one is named
             text.add(frame, to_numbers(values)[1])
 
-    def check(self, labels: NDArray[Any], path: str | None) -> None:
-        """Raise an error that lists what is wrong with the rows, of which ``labels`` are all."""
+    def check(self, labels: Mapping[str, Collection[Any]], path: str | None) -> None:
+        """Raise an error that lists what is wrong with the rows.
+
+        ``labels`` are the different ones of each level, as text.
+        """
         levels = name_few(self._roles.levels or ())
         errors = [
-            cells.error(level=repr(self._names[table]), levels=levels)
-            for (table, _), cells in self._wrong.items()
+            cells.error(level=repr(self._names[table]), levels=levels, numeric=repr(numeric))
+            for (table, _, numeric), cells in self._wrong.items()
             if cells
         ]
         raise_all(errors)
@@ -382,22 +502,42 @@ class LabelScan:
                 raise self._texts[name].error(file=file)
 
 
-def _refuse_measurements(labels: NDArray[Any], path: str | None, roles: Roles) -> None:
-    """Raise an error if labels are measurements rather than classes."""
-    distinct = pd.unique(pd.Series(labels)).tolist()
-    if len(distinct) > MOST_FRACTIONS and isinstance(distinct[0], str):
-        numbers, wrong = to_numbers(pd.Series(distinct))
-        if not wrong.any() and (numbers != np.round(numbers)).any():
-            text = (
-                f"there are {len(distinct)} different labels, such as {name_few(distinct[:3])}: "
-                "measurements, not classes; put classes in, such as above and below a limit"
-            )
-            raise TableError(text, path=path, column=roles.target)
+def are_measured(labels: Collection[Any]) -> bool:
+    """Whether labels, as text, are all numbers and some of them have decimals."""
+    numbers, wrong = to_numbers(pd.Series([*labels], dtype=object))
+    return not wrong.any() and bool((numbers != np.round(numbers))[~np.isnan(numbers)].any())
+
+
+def name_value(level: str, column: str) -> str:
+    """How to say that a column holds the numbers of a level."""
+    option = shlex.quote(f"{level}={column}")
+    return f"--value {option} (in Python Roles(value={{{level!r}: {column!r}}}))"
+
+
+def _refuse_measurements(
+    labels: Mapping[str, Collection[Any]], path: str | None, roles: Roles
+) -> None:
+    """Raise an error if labels of levels are measurements rather than classes."""
+    measured = {level: texts for level, texts in labels.items() if are_measured(texts)}
+    distinct = [*dict.fromkeys(text for text in chain(*measured.values()) if text is not None)]
+    if len(distinct) <= MOST_FRACTIONS:
+        return
+    text = (
+        f"there are {len(distinct)} different labels, such as {name_few(distinct[:3])}: "
+        "measurements, not classes; put classes in, such as above and below a limit"
+    )
+    lower = [level for level in measured if roles.levels is None or level != roles.levels[-1]]
+    if lower and len(labels) > 1:
+        text += (
+            f", or say that level {lower[0]!r} has numbers: {name_value(lower[0], roles.target)}"
+        )
+    raise TableError(text, path=path, column=roles.target)
 
 
 def one_class_error(classes: Sequence[Any], path: str | None, roles: Roles) -> TableError:
     """The error of rows that have one class only, or no weight."""
-    what = f"all labels are {classes[0]!r}" if classes else "all rows have weight 0"
+    none = "no row with a weight has a label" if roles.value else "all rows have weight 0"
+    what = f"all labels are {classes[0]!r}" if classes else none
     return TableError(
         f"{what}, and there must be two classes at least", path=path, column=roles.target
     )

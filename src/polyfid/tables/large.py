@@ -26,6 +26,7 @@ from polyfid.tables.encoder import TableEncoder
 from polyfid.tables.labelled import (
     LabelScan,
     check_sources,
+    name_value,
     one_class_error,
     open_tables,
     order_levels,
@@ -49,8 +50,8 @@ class FilesSummary:
     """What labelled files hold.
 
     ``types`` are those of the columns of each table, ``counts`` (n_levels, n_classes) are of rows
-    that have a weight, ``n_rows`` is of all, and ``labels`` leads from labels as the files have
-    them to places in ``classes``.
+    that have a weight, and so are ``numbers``, as in `FitInfo`; ``n_rows`` is of all, and
+    ``labels`` leads from labels as the files have them to places in ``classes``.
     """
 
     encoder: TableEncoder
@@ -59,18 +60,20 @@ class FilesSummary:
     levels: tuple[str, ...]
     classes: NDArray[Any]
     counts: NDArray[np.intp]
+    numbers: tuple[int | None, ...]
     n_rows: int
     labels: Mapping[str, int]
 
     @property
     def row_type(self) -> np.dtype[Any]:
-        """A row in numbers: all features, the places of its level and class, and its weight."""
+        """A row in numbers: features, the places of its level and class, weight, and number."""
         fields: list[tuple[Any, ...]] = [
             ("x", "<f8", (len(self.encoder.names_),)),
             ("level", "<i4"),
             ("code", "<i4"),
         ]
-        return np.dtype(fields if self.roles.weight is None else [*fields, ("weight", "<f8")])
+        fields += [("weight", "<f8")] * (self.roles.weight is not None)
+        return np.dtype([*fields, *[("value", "<f8")] * bool(self.roles.value)])
 
 
 @dataclass(frozen=True)
@@ -86,11 +89,11 @@ class LabelledFiles:
         """Learn what all rows hold; an error lists everything that is wrong with them."""
         heads = [table.head for table in self.tables]
         roles, features, _ = find_columns(heads, self.roles, self.names)
-        text = {roles.target, roles.fidelity, *roles.categorical, *roles.text}
-        needed = text | {*features, *filter(None, [roles.weight])}
+        needed = {roles.target, roles.fidelity, *features, *roles.value.values()}
+        needed |= {*filter(None, [roles.weight])}
         types = [
-            table.infer([n for n in table.head.columns if n in needed], text)
-            for table in self.tables
+            table.infer([n for n in table.head.columns if n in needed], roles.text_columns(name))
+            for table, name in zip(self.tables, self.names, strict=True)
         ]
         strings = {name for kinds in types for name, kind in kinds.items() if kind == "str"}
         text_features = strings & {*features}
@@ -100,18 +103,23 @@ class LabelledFiles:
         scan = LabelScan(roles, self.names, text_features - {*roles.categorical, *roles.text})
         files: dict[str | None, None] = {}
         counts: Counter[Any] = Counter()  # rows with a weight, by level and label
+        with_numbers: Counter[Any] = Counter()  # the same, by level
         n_rows = 0
         for number, block in self._blocks(types):
-            label, fidelity, weight = scan.read(block, number)
+            label, value, fidelity, weight = scan.read(block, number)
             files[file_of(block)] = None
             pairs = pd.DataFrame({"level": fidelity, "label": label, "counts": weight > 0.0})
             counts.update(pairs.groupby(["level", "label"], sort=False)["counts"].sum().to_dict())
+            with_numbers.update(fidelity[~np.isnan(value) & (weight > 0.0)].tolist())
             labels = [*dict.fromkeys(name for _, name in counts)]
             if len(labels) > MOST_CLASSES:
                 problem = (
                     f"there are more than {MOST_CLASSES} different labels, such as "
                     f"{name_few(labels[:3])}: measurements or names, not classes; put classes in"
                 )
+                if len(names := dict.fromkeys(str(level) for level, _ in counts)) > 1:
+                    remedy = name_value(next(iter(names)), roles.target)
+                    problem += f", or say which level has numbers, such as {remedy}"
                 raise TableError(problem, path=file_of(block), column=roles.target)
             learner.add(block)
             n_rows += len(block)
@@ -119,11 +127,13 @@ class LabelledFiles:
                 callback(Progress("reading", n_rows, None, math.nan))
         values = as_classes(np.array(labels, dtype=object))
         path = next(iter(files))
-        scan.check(values, path)
-        by_level: Counter[str] = Counter()
-        for (level, _), count in counts.items():
+        by_level: Counter[str] = Counter(with_numbers)
+        texts: dict[str, list[str]] = {}
+        for (level, name), count in counts.items():
             by_level[level] += int(count)
-        levels = roles.levels or order_levels(by_level, roles, path)
+            texts.setdefault(level, []).append(name)
+        scan.check(texts, path)
+        levels = order_levels(by_level, roles, path)
         classes = np.unique(values)
         codes = dict(zip(labels, np.searchsorted(classes, values).tolist(), strict=True))
         table = np.zeros((len(levels), len(classes)), dtype=np.intp)
@@ -133,7 +143,9 @@ class LabelledFiles:
         there = classes[table.any(axis=0)].tolist()
         if len(there) < 2:
             raise one_class_error(there, path if len(files) == 1 else None, roles)
-        return FilesSummary(fitted, roles, types, levels, classes, table, n_rows, codes)
+        numbers = tuple(with_numbers[t] if t in roles.value else None for t in levels)
+        numbers = numbers if roles.value else ()
+        return FilesSummary(fitted, roles, types, levels, classes, table, numbers, n_rows, codes)
 
     def _blocks(self, types: Sequence[Mapping[str, str]]) -> Iterator[tuple[int, pd.DataFrame]]:
         """All blocks, each with the number of its table."""
@@ -149,15 +161,17 @@ class LabelledFiles:
         done = 0
         scan = LabelScan(summary.roles, self.names)
         for number, block in self._blocks(summary.types):
-            label, fidelity, weight = scan.read(block, number)
+            label, value, fidelity, weight = scan.read(block, number)
             rows = np.empty(len(block), summary.row_type)
             rows["x"], unknown = summary.encoder.encode(block)
             rows["level"] = pd.Series(fidelity).map(places).fillna(-1)
             rows["code"] = pd.Series(label).map(summary.labels).fillna(-1)
             if summary.roles.weight is not None:
                 rows["weight"] = weight
+            if summary.roles.value:
+                rows["value"] = value
             done += len(block)
-            lost = min(rows["level"].min(), rows["code"].min()) < 0
+            lost = rows["level"].min() < 0 or (np.isnan(value) & (rows["code"] < 0)).any()
             if unknown or lost or done > summary.n_rows:
                 raise _changed(block)
             if callback is not None:
@@ -234,6 +248,10 @@ class Spool:
         rows = every[number * self.rows : (number + 1) * self.rows]
         X = pd.DataFrame(rows["x"], columns=list(self.summary.encoder.names_), copy=False)
         y = self.summary.classes[rows["code"]]
+        if self.summary.roles.value:
+            is_number = ~np.isnan(rows["value"])
+            y = y.astype(object)
+            y[is_number] = rows["value"][is_number]
         fidelity = np.array(self.summary.levels)[rows["level"]]
         if self.summary.roles.weight is None:
             return X, y, fidelity
@@ -310,6 +328,7 @@ def _difference(
         ("levels", saved.levels_, summary.levels),
         ("columns", getattr(saved, "feature_names_in_", ()), summary.encoder.names_),
         ("numbers of rows", saved.report_.counts, summary.counts),
+        ("numbers of rows", saved._fitted.info.numbers, summary.numbers),
     ]
     before, now = saved.get_params(deep=False), model.get_params(deep=False)
     pairs += [(f"{n} ({before[n]!r})", before[n], now[n]) for n in now if n not in _OF_A_RUN]

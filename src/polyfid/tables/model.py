@@ -25,7 +25,7 @@ from polyfid.tables.labelled import LabelledTable, one_class_error
 from polyfid.tables.large import Spool, open_labelled, resumed, temporary_folder
 from polyfid.tables.predictor import TablePredictor
 from polyfid.tables.roles import Roles
-from polyfid.text import bytes_in_words, first_few
+from polyfid.text import bytes_in_words, first_few, name_few
 from polyfid.values import to_json
 
 
@@ -88,12 +88,15 @@ class TableModel(TablePredictor):
         """
         encoder = TableEncoder(**table.roles.of_features, missing=missing)
         x = encoder.fit(table.features).transform(table.features)
-        counted = table.label if table.weight is None else table.label[table.weight > 0.0]
-        classes = np.unique(counted).tolist()
+        counted = ~table.is_number
+        if table.weight is not None:
+            counted &= table.weight > 0.0
+        classes = np.unique(table.label[counted]).tolist()
         if len(classes) < 2:
             raise one_class_error(classes, table.places.file, table.roles)
         rule = _rule(costs, classes, cost_abstain)
-        made = cls(encoder, _own_copy(classifier, table.levels), table.roles, table, rule)
+        own = _own_copy(classifier, table.levels, table.roles)
+        made = cls(encoder, own, table.roles, table, rule)
         made.classifier.fit(
             made._named(x),
             table.label,
@@ -181,7 +184,8 @@ class TableModel(TablePredictor):
             summary = labelled.survey(missing, callback)
             classes = summary.classes[summary.counts.any(axis=0)].tolist()
             rule = _rule(costs, classes, cost_abstain)
-            model = resumed(_own_copy(classifier, summary.levels), summary, checkpoint)
+            own = _own_copy(classifier, summary.levels, summary.roles)
+            model = resumed(own, summary, checkpoint)
             numbers = Spool(folder, summary, rows)
             if say is not None:
                 say(
@@ -198,7 +202,10 @@ class TableModel(TablePredictor):
         return cls(summary.encoder, model, summary.roles, rule=rule)
 
     def training(self) -> tuple[pd.DataFrame, NDArray[Any], NDArray[np.str_]]:
-        """The training rows as the classifier got them: X, y and fidelity."""
+        """The training rows as the classifier got them: X, y and fidelity.
+
+        At levels that have numbers, y holds them.
+        """
         table = self._training_table()
         x = self._named(self.encoder.transform(table.features))
         return x, table.label, table.fidelity
@@ -261,12 +268,13 @@ class TableModel(TablePredictor):
             "target": self.roles.target,
             "inputs": self.encoder.kinds_,
             "missing": self.encoder.missing,
+            **({"value": self.roles.value} if self.roles.value else {}),
             **({} if self.rule is None else self.rule.to_dict(self.classifier.classes_)),
         }
 
     def __repr__(self) -> str:
         about, columns = self.summary(), list(self.encoder.kinds_)
-        n_rows = sum(n for row in about["rows"].values() for n in row.values())
+        n_rows = self.classifier._fitted.info.n_rows.sum()
         return (
             f"<TableModel: {self.roles.target} ({first_few(about['classes'], 4)}) from "
             f"{len(columns)} columns ({first_few(columns, 4)}); {n_rows:,} rows of "
@@ -324,9 +332,19 @@ def _rule(costs: Costs | None, classes: Any, cost_abstain: float | None) -> Deci
 
 
 def _own_copy(
-    classifier: MultiFidelityClassifier | None, levels: tuple[str, ...]
+    classifier: MultiFidelityClassifier | None, levels: tuple[str, ...], roles: Roles
 ) -> MultiFidelityClassifier:
-    """A classifier to fit that has the parameters of the user's."""
-    if classifier is None:
-        return MultiFidelityClassifier(random_state=0, levels=levels)
-    return clone(classifier).set_params(levels=levels)
+    """A classifier to fit that has the parameters of the user's, for these levels."""
+    numeric = [level for level in levels if level in roles.value]
+    own = MultiFidelityClassifier(random_state=0) if classifier is None else clone(classifier)
+    named = [("numeric_levels", t) for t in own.numeric_levels or ()]
+    named += [("noise", t) for t in own.noise or ()]
+    unknown = [f"{name} of {level!r}" for name, level in named if level not in numeric]
+    flags = [name for name in ("warp", "outliers") if getattr(own, name) and not numeric]
+    if unknown or flags:
+        raise ValueError(
+            f"{(unknown or flags)[0]} is for levels that have numbers, and these levels are "
+            f"{name_few(numeric) or 'none'}; name the column of a level's numbers by --value "
+            "LEVEL=COLUMN (in Python Roles(value={level: column}))"
+        )
+    return own.set_params(levels=levels, numeric_levels=numeric or None)

@@ -77,7 +77,9 @@ class TablePredictor:
             ``label``, ``p_<class>`` for each class, ``latent_mean`` and ``latent_sd``
             (``latent_mean_<class>`` and so on if there are more than two classes), the mean and
             standard deviation of the posterior of the latent function. If the model has costs,
-            ``label`` is the decision by them, missing where the model abstains.
+            ``label`` is the decision by them, missing where the model abstains. For each level that
+            has numbers, ``value_<level>`` is what it would say, with standard deviation
+            ``value_<level>_sd``; of such a ``fidelity`` these two only.
         """
         # Columns to keep are copied as they are written.
         texts = {*self.text_columns(id), *({*keep} - {*self.encoder.kinds_})}
@@ -116,6 +118,11 @@ class TablePredictor:
         model = self if costs is None else self.with_costs(costs, cost_abstain)
         if model.rule is None:
             raise ValueError("the model has no costs; give costs={'fp': ..., 'fn': ...}")
+        if fidelity in self.numeric_levels:
+            raise ValueError(
+                f"fidelity is {fidelity!r}, a level of numbers, about which nothing is decided; "
+                "use predict"
+            )
         return model.predict(frame, fidelity, id, keep)
 
     def suggest(
@@ -273,6 +280,11 @@ class TablePredictor:
             raise no_column(id, columns_of_file(frame), file_of(frame), " of ids")
         self.encoder.check(frame)
 
+    @property
+    def numeric_levels(self) -> list[str]:
+        """The levels that have numbers and no classes, least trusted first."""
+        return [str(level) for level in self.classifier.levels_ if level in self.roles.value]
+
     def text_columns(self, id: str | None = None) -> list[str]:
         """Columns that are read as text, whatever they look like."""
         kinds = self.encoder.kinds_
@@ -294,19 +306,20 @@ class TablePredictor:
         digits: int | None = None,
     ) -> tuple[pd.DataFrame, Unknown]:
         self._check_columns(frame, id)
-        model, classes = self.classifier, [str(c) for c in self.classifier.classes_]
         x, unknown = self.encoder.encode(frame)
-        p = np.empty((0, len(classes)))
-        mean = variance = p if len(classes) > 2 else p[:, 0]
-        if len(frame):
-            p, mean, variance = model.predict_all(self._named(x), fidelity)
-        columns: dict[str, Any] = {"label": self._labels(p)}
-        for name, values in (("p", p), ("latent_mean", mean), ("latent_sd", np.sqrt(variance))):
-            values = values if digits is None else significant(values, digits)
-            if values.ndim == 1:
-                columns[name] = values
-            else:
-                columns |= {f"{name}_{c}": values[:, k] for k, c in enumerate(classes)}
+        numeric, columns = self.numeric_levels, dict[str, Any]()
+        if fidelity in numeric:
+            numeric = [fidelity]
+        else:
+            columns = self._classes(x, fidelity)
+        for level in numeric:
+            mean = sd = x[:0, 0]
+            if len(frame):
+                mean, sd = self.classifier.predict_value(self._named(x), level)
+            columns |= {f"value_{level}": mean, f"value_{level}_sd": sd}
+        if digits is not None:
+            floats = (name for name in columns if name != "label")
+            columns |= {name: significant(columns[name], digits) for name in floats}
         made = pd.DataFrame(columns)
         key = next((name for name in self.id_names(id) if name in frame.columns), None)
         if key is None:
@@ -320,6 +333,21 @@ class TablePredictor:
                 name += "_given"
             made.insert(place, name, given)
         return made, unknown
+
+    def _classes(self, x: NDArray[np.float64], fidelity: str | None) -> dict[str, Any]:
+        """Columns of labels, probabilities, and moments of the latent functions."""
+        classes = [str(c) for c in self.classifier.classes_]
+        p = np.empty((0, len(classes)))
+        mean = variance = p if len(classes) > 2 else p[:, 0]
+        if len(x):
+            p, mean, variance = self.classifier.predict_all(self._named(x), fidelity)
+        columns: dict[str, Any] = {"label": self._labels(p)}
+        for name, values in (("p", p), ("latent_mean", mean), ("latent_sd", np.sqrt(variance))):
+            if values.ndim == 1:
+                columns[name] = values
+            else:
+                columns |= {f"{name}_{c}": values[:, k] for k, c in enumerate(classes)}
+        return columns
 
     def _labels(self, p: NDArray[np.float64]) -> Any:
         """The most probable classes, or decisions by the model's costs."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -57,6 +57,10 @@ class Roles:
         Marks (1 or true, 0 or false; empty is 0) of rows that were drawn at random; ``audit`` if
         there is such a column, and it holds marks only. Of trusted rows, only those with a mark
         are scored, if there are any; see `polyfid.evaluate`.
+    value : mapping of level to column
+        Levels whose rows have numbers in place of labels, such as what a simulator computes, and
+        the column that holds them. Any level but the most trusted one. What these columns hold at
+        other levels does not matter, and neither do labels at these.
 
     Notes
     -----
@@ -70,6 +74,8 @@ class Roles:
     >>> from polyfid.tables import Roles
     >>> Roles(target="feasible", levels=["simulation", "experiment"]).levels
     ('simulation', 'experiment')
+    >>> Roles(value={"simulation": "deflection"}).value
+    {'simulation': 'deflection'}
     """
 
     target: str = "label"
@@ -83,6 +89,7 @@ class Roles:
     text: tuple[str, ...] = ()
     worker: str | None = None
     audit: str | None = None
+    value: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         for name in ("features", "exclude", "categorical", "text", "levels"):
@@ -99,6 +106,17 @@ class Roles:
             column = getattr(self, role)
             if column is not None and taken.setdefault(column, role) != role:
                 raise ValueError(f"{role} and {taken[column]} are both column {column!r}")
+        if not isinstance(self.value, Mapping):
+            raise ValueError(
+                'value must be a mapping of levels to columns, such as {"simulation": '
+                f'"deflection"}}; got {self.value!r}'
+            )
+        object.__setattr__(self, "value", {str(k): str(v) for k, v in self.value.items()})
+        for level, column in self.value.items():  # the labels may be in the same column
+            if taken.setdefault(column, "value") not in ("value", "target"):
+                raise ValueError(
+                    f"value of level {level!r} and {taken[column]} are both column {column!r}"
+                )
         if both := {*self.categorical} & {*self.text}:
             raise ValueError(f"column {min(both)!r} is categorical and text; it can be one of them")
         features = self.features or ()
@@ -119,6 +137,17 @@ class Roles:
     def of_features(self) -> dict[str, tuple[str, ...]]:
         """What is said about features, as arguments of `TableEncoder`."""
         return {"categorical": self.categorical, "text": self.text}
+
+    @property
+    def taken(self) -> set[str | None]:
+        """Columns that are no features, as they are something else."""
+        others = {self.id, self.weight, self.worker, self.audit, *self.value.values()}
+        return {self.target, self.fidelity, *others}
+
+    def text_columns(self, level: str | None = None) -> set[str]:
+        """Columns that are read as text in a table of a level, or of all levels."""
+        names = {self.fidelity, *self.categorical, *self.text}
+        return names if level in self.value else {self.target, *names}
 
     @property
     def asked(self) -> set[str]:
@@ -159,8 +188,7 @@ def match_columns(
 
 def _without_patterns(roles: Roles, every: Sequence[str], path: str | None) -> Roles:
     """The roles with columns in place of patterns, and features without the excluded columns."""
-    taken = {roles.target, roles.fidelity, roles.id, roles.weight, roles.worker, roles.audit}
-    free = [name for name in every if name not in taken]
+    free = [name for name in every if name not in roles.taken]
     exclude = match_columns(roles.exclude, every, path, " to leave out", free)
     absent = [name for name in exclude if name not in every]
     raise_all([no_column(name, every, path, " to leave out") for name in absent])
@@ -205,7 +233,10 @@ def find_columns(
         raise no_column(roles.worker, every, path, " of annotators")
     if roles.audit is not None and roles.audit not in every:
         raise no_column(roles.audit, every, path, " of audit marks")
-    wanted = {roles.target: (" of labels", "name another one as target (--target)")}
+    known = roles.levels or tuple(name for name in names if name is not None)
+    if known:
+        check_value(roles, known)
+    wanted = {}
     if None in names:
         wanted[roles.fidelity] = (
             " of levels of trust",
@@ -215,8 +246,8 @@ def find_columns(
     for column, role in ((roles.id, " of ids"), (roles.weight, " of weights")):
         wanted |= {column: (role, "")} if column else {}
     wanted |= dict.fromkeys(sorted(roles.asked), (", which is to be a feature", ""))
-    _require(frames, wanted)
-    others = {roles.target, roles.fidelity, roles.id, roles.weight, roles.worker, roles.audit}
+    _require(frames, [{**_answers(roles, name), **wanted} for name in names])
+    others = roles.taken
     if roles.features is not None:
         features = list(roles.features)
     else:
@@ -226,7 +257,9 @@ def find_columns(
         features = _feature_names(left, roles.asked)
         advice = "name the features that all tables have (--features)"
         holders = {n: file_of(frame) for frame in reversed(frames) for n in frame.columns}
-        _require(frames, {n: (f", which {holders[n]} has", advice) for n in features})
+        _require(
+            frames, [{n: (f", which {holders[n]} has", advice) for n in features}] * len(frames)
+        )
     _refuse_none(features, frames)
     roles = replace(roles, levels=_declared_order(frames, roles, names))
     return roles, features, tuple(n for n in every if n not in others and n not in features)
@@ -234,7 +267,8 @@ def find_columns(
 
 def _with_detected(roles: Roles, frames: Sequence[pd.DataFrame]) -> Roles:
     """The roles with columns that have the usual names of ids, weights and annotators."""
-    taken = {*roles.asked, *roles.exclude, roles.target, roles.fidelity, roles.id, roles.weight}
+    named = {roles.target, roles.fidelity, roles.id, roles.weight, *roles.value.values()}
+    taken = {*roles.asked, *roles.exclude, *named}
     for role in ("id", "weight"):
         everywhere = all(role in frame.columns for frame in frames)
         if getattr(roles, role) is None and everywhere and role not in taken:
@@ -299,12 +333,42 @@ def _refuse_none(features: Sequence[str], frames: Sequence[pd.DataFrame]) -> Non
         raise TableError(problem, path=file_of(frames[0]))
 
 
-def _require(frames: Sequence[pd.DataFrame], wanted: Mapping[str, tuple[str, str]]) -> None:
+def _answers(roles: Roles, level: str | None) -> dict[str, tuple[str, str]]:
+    """Columns of labels and numbers that a table of a level, or of all levels, must have."""
+    numbers = {
+        column: (f" of the numbers of level {name!r}", "name another one (--value LEVEL=COLUMN)")
+        for name, column in roles.value.items()
+        if level in (None, name)
+    }
+    if level in roles.value:
+        return numbers
+    remedy = "name another one as target (--target)"
+    if level is not None:
+        remedy += f", or, if the level has numbers, theirs (--value {level}=COLUMN)"
+    return {roles.target: (" of labels", remedy), **numbers}
+
+
+def check_value(roles: Roles, levels: Sequence[str]) -> None:
+    """Refuse numbers of a level that is not there, or of the most trusted one."""
+    listed = f"the levels are {list(levels)}, least trusted first"
+    if unknown := [level for level in roles.value if level not in levels]:
+        raise ValueError(f"value (--value) names level {unknown[0]!r}; {listed}")
+    if levels[-1] in roles.value:
+        raise ValueError(
+            f"value (--value) names {levels[-1]!r}, the most trusted level, which must have labels "
+            f"of classes; {listed}: if another one is to be trusted most, name them in that order"
+        )
+
+
+def _require(
+    frames: Sequence[pd.DataFrame], wanted: Sequence[Mapping[str, tuple[str, str]]]
+) -> None:
+    """Raise an error that lists the columns that tables lack; each has its own ``wanted``."""
     raise_all(
         [
             no_column(name, frame.columns, file_of(frame), *words)
-            for frame in frames
-            for name, words in wanted.items()
+            for frame, own in zip(frames, wanted, strict=True)
+            for name, words in own.items()
             if name not in frame.columns
         ]
     )
