@@ -7,7 +7,7 @@ ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-all test-labelstudio check bench reproduce clean
+.PHONY: help demo test test-all test-labelstudio check docs bench reproduce clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' Makefile | expand -t 24
@@ -18,7 +18,7 @@ demo: $(VENV)/.tool  ## a small problem with cheap and trusted labels, start to 
 test: $(VENV)/.dev  ## the tests, without the slow ones
 	$(ONE_THREAD) $(BIN)/python -m pytest -q -n 2 --dist loadgroup -m "not slow"
 
-test-all: $(VENV)/.all  ## all tests, with a sampler to compare with
+test-all: $(VENV)/.all  ## all tests, with a sampler to compare with, and the site
 	$(ONE_THREAD) $(BIN)/python -m pytest -q -n 2 --dist loadgroup
 
 test-labelstudio: $(VENV)/.dev $(LABELSTUDIO)/.installed  ## the loop with a real Label Studio, a gigabyte in an environment of its own
@@ -30,6 +30,10 @@ check: $(VENV)/.dev  ## lint, format, types and the order of imports
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/test_layers.py
 
+docs: $(VENV)/.docs  ## the documentation as a site, with the examples run; needs no network
+	@$(ONE_THREAD) $(BIN)/python -m sphinx -q -W --keep-going -n -b html docs docs/_build/html
+	@echo "The site: $(CURDIR)/docs/_build/html/index.html"
+
 bench: $(VENV)/.experiments  ## the benchmarks; ARGS="--quick predict" and the like
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --retries 1 \
 		--requirement benchmarks/peers.txt >/dev/null 2>&1 \
@@ -40,17 +44,19 @@ reproduce: $(VENV)/.experiments  ## the paper's experiments; ARGS="artificial --
 	$(BIN)/python -m experiments $(ARGS)
 
 clean:  ## remove the environment, caches and builds
-	rm -rf .venv $(LABELSTUDIO) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf .venv $(LABELSTUDIO) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist docs/_build docs/gallery docs/api/generated
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Stamps: the library alone, with the command and its reports, with what the experiments need, with
-# all that testing and checking need, and with a sampler, which takes half a gigabyte, too.
+# all that testing and checking need, with a sampler, which takes half a gigabyte, and with what the
+# site is built with.
 $(VENV)/.core: EXTRAS :=
 $(VENV)/.tool: EXTRAS := [cli,report]
 $(VENV)/.experiments: EXTRAS := [experiments]
 $(VENV)/.dev: EXTRAS := [test,dev,all,experiments]
-$(VENV)/.all: EXTRAS := [test,dev,all,experiments,mcmc]
-$(VENV)/.core $(VENV)/.tool $(VENV)/.experiments $(VENV)/.dev $(VENV)/.all: pyproject.toml | $(BIN)/pip
+$(VENV)/.all: EXTRAS := [test,dev,all,experiments,mcmc,docs]
+$(VENV)/.docs: EXTRAS := [docs]
+$(VENV)/.core $(VENV)/.tool $(VENV)/.experiments $(VENV)/.dev $(VENV)/.all $(VENV)/.docs: pyproject.toml | $(BIN)/pip
 	@echo "Installing polyfid$(EXTRAS) into $(VENV)"
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable ".$(EXTRAS)"
 	@touch $(VENV)/.core $@

@@ -15,7 +15,7 @@ from polyfid.datasets import make_cokriging
 from polyfid.kernels import RBF
 
 WORKERS = 2
-#: Workers keep freed memory, as docs/distributed.md recommends.
+#: Workers keep freed memory, as docs/howto/clusters.md recommends.
 MALLOC = {
     "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 1 << 28,
     "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 1 << 25,

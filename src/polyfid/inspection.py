@@ -35,6 +35,18 @@ from polyfid.learning.links import typical_rows
 from polyfid.learning.mixture import Member, Mixture
 from polyfid.rows import Points, Rows
 
+__all__ = [
+    "LevelDifference",
+    "LikelyWrong",
+    "Link",
+    "feature_relevance",
+    "level_contributions",
+    "level_difference",
+    "level_links",
+    "likely_wrong",
+    "without_own_labels",
+]
+
 #: Elements of the largest temporary array.
 _BATCH_ELEMENTS = 1 << 20
 #: Draws per point with more than two classes, the same for all points so that maps are smooth.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Strategy = Annotated[
     Literal["epig", "brier", "error", "boundary", "margin", "bald", "random"],
-    typer.Option(help="What a label is worth by; see docs/what_to_label.md."),
+    typer.Option(help="What a label is worth by; see docs/howto/what_to_label.md."),
 ]
 Audit = Annotated[
     float,

@@ -45,7 +45,7 @@ class MultiFidelityClassifier(LatentClassifier):
     the approximate evidence times a weak prior on them (`prior`). More than two classes are
     modelled one against the rest; their probabilities are divided by their sum where the latent
     functions are known, and sharpened where they are not, since exactly one class is right (see
-    Prediction in docs/notation.md).
+    Prediction in docs/understanding/notation.md).
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class MultiFidelityClassifier(LatentClassifier):
         of several if it has more than 20 000), and the latent functions are linear in their
         log-odds, besides what Gaussian processes add. "auto": so it is beyond 2000 rows, and below
         where held-out labels are more probable under it, if the structure is learnt. None: Gaussian
-        processes alone. See docs/scale.md.
+        processes alone. See docs/howto/many_rows.md.
     rho : float or sequence of float
         Start value, one or one per step between levels; kept when ``optimizer=None``.
     levels : sequence, optional

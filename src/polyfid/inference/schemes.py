@@ -1,4 +1,4 @@
-"""Inference schemes, a row of the table in docs/notation.md each, and how one is run.
+"""Inference schemes, a row of the table in docs/understanding/notation.md each, and how one is run.
 
 A scheme says how marginals become sites; the sites of all rows under the full covariance matrix
 are what the loop solves for.

@@ -352,7 +352,7 @@ class _Steps(Columnwise):
 
 @dataclass(frozen=True, repr=False)
 class Laplacian(_Steps):
-    """Steps in all columns at once: k = exp(-sum_c |x_c - z_c| / length_scale_c).
+    """Steps in all columns at once: ``k = exp(-sum_c |x_c - z_c| / length_scale_c)``.
 
     The limit of very many random trees (a Mondrian forest): columns may interact.
 
@@ -383,7 +383,7 @@ class Laplacian(_Steps):
 
 @dataclass(frozen=True, repr=False)
 class Additive(_Steps):
-    """Steps in one column at a time, averaged: k = mean_c exp(-|x_c - z_c| / length_scale_c).
+    """Steps in one column at a time, averaged: ``k = mean_c exp(-|x_c - z_c| / length_scale_c)``.
 
     The counterpart of boosted stumps: columns do not interact.
 

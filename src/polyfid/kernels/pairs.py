@@ -103,12 +103,12 @@ class Pairs:
 
     @_computed_once
     def squared_distances(self, columns: Columns) -> Array:
-        """|x_i - z_j|^2 over the columns, (n, m)."""
+        """``|x_i - z_j|^2`` over the columns, (n, m)."""
         return cdist(*self.raw(columns), "sqeuclidean")
 
     @_computed_once
     def city_distances(self, columns: Columns) -> Array:
-        """sum_c |x_ic - z_jc|, (n, m)."""
+        """``sum_c |x_ic - z_jc|``, (n, m)."""
         return cdist(*self.raw(columns), "cityblock")
 
     def scaled_squared_distances(self, columns: Columns, scale: Array) -> Array:

@@ -100,7 +100,7 @@ def suggest(
     choices : int, optional
         Each label is the best one of so many random rows per level. None: of all rows. The very
         best rows lie far apart from each other, so that their labels do not show how noisy labels
-        are, and models of them are too certain: see docs/what_to_label.md.
+        are, and models of them are too certain: see docs/howto/what_to_label.md.
     repeat : bool
         Also offer rows that have a label at that level, as repetitions. What is labelled is known
         of models that were fitted to rows in memory; keep others out of the pool.
