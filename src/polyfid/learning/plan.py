@@ -45,7 +45,7 @@ N_ROWS_TREES, TREES_BYTES = 1_000_000, 256e6
 
 #: Prior standard deviation of rho between numbers and classes. Where a number decides the class,
 #: rho is large; chosen on other draws than those of ``python -m benchmarks numeric``.
-RHO_OF_NUMBERS = 5.0
+RHO_OF_NUMBERS = 8.0
 
 #: Typical figures of a fit: evaluations of the evidence in a climb, steps of inference in one,
 #: operations of a step in units of n^3 (exact) or of m^2 per row (sparse), final passes.
