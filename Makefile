@@ -44,7 +44,7 @@ reproduce: $(VENV)/.experiments  ## the paper's experiments; ARGS="artificial --
 	$(BIN)/python -m experiments $(ARGS)
 
 clean:  ## remove the environment, caches and builds
-	rm -rf .venv $(LABELSTUDIO) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist docs/_build docs/gallery docs/api/generated
+	rm -rf .venv $(LABELSTUDIO) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist docs/_build docs/gallery docs/tutorials docs/api/generated
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Stamps: the library alone, with the command and its reports, with what the experiments need, with
