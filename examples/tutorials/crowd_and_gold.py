@@ -37,7 +37,9 @@ true = truth[answers["ticket"]].to_numpy()
 is_wrong = rng.uniform(size=len(answers)) > skill[answers["who"]].to_numpy()
 answers["label"] = np.where(is_wrong, np.where(true == "wins", "loses", "wins"), true)
 print(answers.head(4))
-print(f"\n{len(answers)} answers, {is_wrong.mean():.0%} of them wrong. The model is not told which.")
+print(
+    f"\n{len(answers)} answers, {is_wrong.mean():.0%} of them wrong. The model is not told which."
+)
 
 # %%
 # One table for each level of trust
@@ -103,8 +105,9 @@ scores = pd.DataFrame(scores).T
 print(scores.round(3))
 
 # %%
-# Log-loss is small where probabilities are right, not only decisions. Diamonds are what ``evaluate``
-# had expected from 80 labels, and dashed lines are its intervals. The best way is the same.
+# Log-loss is small where probabilities are right, not only decisions. Diamonds are what
+# ``evaluate`` had expected from 80 labels, and dashed lines are its intervals. The best way is the
+# same.
 
 fig, ax = plt.subplots(figsize=(6.4, 2.8))
 expected = result.scores
@@ -196,7 +199,9 @@ def cost(decision):
 
 gold_alone = ways["gold alone"].estimator_
 print(f"the clerk looks at all of them      {len(new)}")
-print(f"gold alone, the same rule           {cost(gold_alone.decide(pixels.loc[new], mistakes, 1))}")
+print(
+    f"gold alone, the same rule           {cost(gold_alone.decide(pixels.loc[new], mistakes, 1))}"
+)
 print(f"polyfid, the more probable class    {cost(model.predict(pixels.loc[new]))}")
 print(f"polyfid, the least expected cost    {cost(decided)}")
 
