@@ -73,8 +73,8 @@ print(model.report_)
 # ``rho`` is negative, and rightly so: the more millimetres, the less often a beam holds. Nobody had
 # to say so. Its interval is wide, since few of the 30 beams failed.
 #
-# The line ``numbers`` has the error of the simulator's numbers, as the model learnt it:
-# rounding to tenths has a standard deviation of 0.029 mm.
+# The line ``numbers`` has the error of the simulator's numbers, as the model learnt it.
+# It is about that of rounding, as it should be: 0.029 mm for tenths of a millimetre.
 #
 # The model can stand in for the simulator, too. ``predict_value`` gives millimetres and how sure it
 # is of them.
@@ -127,8 +127,7 @@ plt.show()
 # %%
 # It falls towards long spans and heavy loads: there the supports give way. In the grey parts δ may
 # be zero. The direction is right, but the size of the correction is not well known.
-
-# %%
+#
 # What are the simulator's numbers worth?
 # ---------------------------------------
 #

@@ -12,8 +12,7 @@ time to stop?
 # --------
 #
 # Rows are places on a map, and the question is whether there is ore below. There is, in two round
-# fields. The crowd overlooks a part of the smaller one, and is wrong by chance in every tenth
-# answer.
+# fields. The crowd overlooks the smaller one, and every tenth of its answers is wrong by chance.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -115,8 +114,9 @@ print(first.drop(columns=["label", "gain"]).head(8).round(3).to_string(index=Fal
 
 # %%
 # Labels of both levels are mixed in a batch, by what each teaches for its price. The column
-# ``audit`` marks rows that were drawn at random. All others were chosen because they are hard, and
-# a score on hard rows would look too bad. So scores are from audit rows alone.
+# ``audit`` marks rows that were drawn at random. All others were chosen because they teach
+# much. Such rows are hard, and a score on them would look too bad. So scores are from audit rows
+# alone.
 
 print(study.tell(first.assign(label=answer(first, rng))))
 asked = [first]
@@ -152,13 +152,13 @@ fig.legend(loc="outside upper center", ncols=3, frameon=False)
 plt.show()
 
 # %%
-# The smaller field, which the crowd overlooks in part, was found, but its border is not sharp yet.
+# The smaller field, which the crowd overlooks, was found, but its border is not sharp yet.
 #
 # Go on, or stop?
 # ---------------
 #
 # Above is the log-loss that the model expects, and that of held-out labels. Below is what each
-# batch had promised, and what it delivered.
+# batch had promised, and what it delivered. The money for the first 85 labels counts as spent.
 
 fig, axes = plt.subplots(2, 1, figsize=(6.4, 5.2))
 study.plot(ax=axes)
@@ -168,9 +168,9 @@ plt.show()
 # Deliveries are measured on few rows, so single bars say little. The model expects worse losses
 # than held-out labels show: it is too modest here.
 #
-# ``should_stop`` weighs the next
-# batch against its price. For that it must know what better predictions are worth to you: ``value``
-# is the worth of one nat of log-loss on one row. From a toss-up to certainty is 0.69 nats.
+# ``should_stop`` weighs the next batch against its price. For that it must know what better
+# predictions are worth to you: ``value`` is the worth of one nat of log-loss on one row. From a
+# toss-up to certainty is 0.69 nats.
 
 for value in (0.05, 0.5, 5.0):
     word = "stop" if study.should_stop(value=value, budget=100) else "go on"
@@ -237,5 +237,8 @@ plt.show()
 print(study.advise(100))
 
 # %%
-# So: buy while the advice is "go" and its gain is worth the money to you, and no longer. To know
-# the latter, say what a better prediction is worth, as above.
+# ``advise`` says "go" as soon as the log-loss may fall by 0.005. It does not know whether that is
+# worth 100 to you. ``should_stop`` does, once you tell it a value.
+#
+# So: say what a better prediction is worth, buy while the next batch is worth its price, and stop
+# when it is not.
