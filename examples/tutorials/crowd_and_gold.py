@@ -14,6 +14,7 @@ tickets should be paid?
 # The digits come with scikit-learn: 64 grey values each. We know the truth of all of them, and hide
 # it: 80 digits are the gold set, 300 were read by people, and 1000 are new.
 
+# sphinx_gallery_thumbnail_number = 2
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd

@@ -88,7 +88,8 @@ print(new.assign(predicted=mean, sd=sd, simulator=simulate(new)).round(2).to_str
 # --------------------
 #
 # A map over span and load, for a thickness of 20 mm. The black line is the boundary as the model
-# draws it. It may be anywhere in the grey band: 30 experiments do not tell exactly.
+# draws it. It may be anywhere in the grey band: 30 experiments do not tell exactly. The dotted line
+# is the truth.
 
 from polyfid.plots import FeasibilityDisplay
 

@@ -14,6 +14,7 @@ time to stop?
 # Rows are places on a map, and the question is whether there is ore below. There is, in two round
 # fields. The crowd overlooks the smaller one, and every tenth of its answers is wrong by chance.
 
+# sphinx_gallery_thumbnail_number = 2
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
