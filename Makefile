@@ -54,7 +54,7 @@ reproduce: $(VENV)/.experiments  ## the paper's experiments; ARGS="artificial --
 
 clean:  ## remove the environment, caches and builds
 	rm -rf .venv $(LABELSTUDIO) $(LOWEST) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
-	rm -rf docs/_build docs/gallery docs/api/generated
+	rm -rf docs/_build docs/gallery docs/tutorials docs/api/generated
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Stamps: the library alone, with the command and its reports, with what the experiments need, with

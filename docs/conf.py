@@ -25,7 +25,7 @@ extensions = [
     "own_members",  # methods of scikit-learn's base classes are described there
     "root_pages",  # CHANGELOG.md and others that live in the root of the repository
 ]
-exclude_patterns = ["_build", "reproduction", "gallery/GALLERY_HEADER.rst"]
+exclude_patterns = ["_build", "reproduction", "*/GALLERY_HEADER.rst"]
 templates_path = ["_templates"]
 nitpicky = True
 nitpick_ignore_regex = [
@@ -76,8 +76,8 @@ html_context = {"default_mode": "auto"}  # light or dark, as the reader prefers
 html_sidebars = {"index": [], "changelog": [], "getting_started": []}
 
 sphinx_gallery_conf = {
-    "examples_dirs": "../examples/gallery",
-    "gallery_dirs": "gallery",
+    "examples_dirs": ["../examples/gallery", "../examples/tutorials"],
+    "gallery_dirs": ["gallery", "tutorials"],
     "filename_pattern": r"\.py$",
     "within_subsection_order": "gallery_order.by_reading",
     "backreferences_dir": "api/generated/backreferences",

@@ -20,17 +20,21 @@ pytest.importorskip("pandas")
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-GALLERY = sorted((ROOT / "examples" / "gallery").glob("*.py"))
-#: Examples that take some seconds each.
+GALLERY, TUTORIALS = (
+    sorted((ROOT / "examples" / name).glob("*.py")) for name in ("gallery", "tutorials")
+)
+#: Examples and tutorials that take some seconds each.
 SLOW = {
     "annotators",
     "budget_advice",
     "calibration_of_inference",
+    "crowd_and_gold",
     "inducing_points",
     "label_noise",
     "structures",
     "study_progress",
     "three_classes",
+    "what_to_buy",
 }
 #: The page of each public package.
 PAGES = {
@@ -46,14 +50,16 @@ BUILDERS = ("sphinx", "pydata_sphinx_theme", "sphinx_gallery", "myst_parser", "n
 # ------------------------------------------------------------------------- examples
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
+def cases(paths):
+    """Scripts as parameters of a test, the slow ones marked."""
+    return [
         pytest.param(path, id=path.stem, marks=[pytest.mark.slow] * (path.stem in SLOW))
-        for path in GALLERY
-    ],
-)
-def test_example_of_the_gallery(path, monkeypatch):
+        for path in paths
+    ]
+
+
+def figures_of(path, monkeypatch):
+    """How many figures a script draws; all of their axes must have data."""
     import matplotlib
     import matplotlib.pyplot as plt
 
@@ -62,18 +68,38 @@ def test_example_of_the_gallery(path, monkeypatch):
         matplotlib.use("Agg")
         plt.close("all")
         runpy.run_path(str(path))
-        (number,) = plt.get_fignums()  # one idea, one figure
-        assert all(ax.has_data() for ax in plt.figure(number).axes)
+        numbers = plt.get_fignums()
+        assert all(ax.has_data() for number in numbers for ax in plt.figure(number).axes)
         plt.close("all")
+    return len(numbers)
+
+
+@pytest.mark.parametrize("path", cases(GALLERY))
+def test_example_of_the_gallery(path, monkeypatch):
+    assert figures_of(path, monkeypatch) == 1  # one idea, one figure
+
+
+@pytest.mark.parametrize("path", cases(TUTORIALS))
+def test_tutorial(path, monkeypatch):
+    assert figures_of(path, monkeypatch) >= 2
+
+
+def has_its_place(path):
+    """Whether a script begins with a title, and the order of the site names it."""
+    order = (DOCS / "_extensions" / "gallery_order.py").read_text(encoding="utf-8")
+    title = re.match(r'"""\n(.+)\n=+\n\n', path.read_text(encoding="utf-8"))
+    return title is not None and f'"{path.stem}"' in order
 
 
 @pytest.mark.parametrize("path", GALLERY, ids=lambda path: path.stem)
 def test_example_is_short_and_has_its_place(path):
-    text = path.read_text(encoding="utf-8")
-    assert re.match(r'"""\n(.+)\n=+\n\n', text), "a title first"
-    assert len(text.splitlines()) <= 90
-    order = (DOCS / "_extensions" / "gallery_order.py").read_text(encoding="utf-8")
-    assert f'"{path.stem}"' in order
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 90
+    assert has_its_place(path)
+
+
+@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+def test_tutorial_has_its_place(path):
+    assert has_its_place(path)
 
 
 # ----------------------------------------------------------------------- the API pages
@@ -240,7 +266,15 @@ def test_links_between_pages_lead_somewhere(pages):
 @in_one_process
 @pytest.mark.skipif(not headless.CHROMIUM.exists(), reason="needs chromium")
 @pytest.mark.parametrize(
-    "page", ["index", "gallery/index", "understanding/model_in_pictures", "api/kernels", "search"]
+    "page",
+    [
+        "index",
+        "gallery/index",
+        "tutorials/index",
+        "understanding/model_in_pictures",
+        "api/kernels",
+        "search",
+    ],
 )
 def test_a_browser_shows_pages_without_errors_on_a_phone(site, page):
     with headless.Browser() as browser:

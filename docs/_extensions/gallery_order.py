@@ -1,4 +1,4 @@
-"""The gallery's order, and what each of its examples begins with."""
+"""The order of examples and tutorials, and what each of them begins with."""
 
 from __future__ import annotations
 
@@ -25,12 +25,21 @@ ORDER = (
     "study_progress",
     "budget_advice",
 )
+#: From two kinds of labels to what polyfid is not made for.
+TUTORIALS = (
+    "crowd_and_gold",
+    "simulator",
+    "llm_and_people",
+    "what_to_buy",
+    "million_labels",
+    "wrong_tool",
+)
 
 
 def by_reading(filename: str) -> tuple[int, str]:
-    """Sort key of a file of the gallery."""
-    name = filename.removesuffix(".py")
-    return (ORDER.index(name) if name in ORDER else len(ORDER), name)
+    """Sort key of a file of the gallery or of the tutorials; their names differ."""
+    name, places = filename.removesuffix(".py"), (*ORDER, *TUTORIALS)
+    return (places.index(name) if name in places else len(places), name)
 
 
 def reset(_: Any, __: Any) -> None:
