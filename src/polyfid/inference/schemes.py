@@ -67,7 +67,7 @@ class Scheme(ABC, Generic[Labels]):
 
     @abstractmethod
     def constants(self, belief: ExactBelief, labels: Labels) -> float:
-        """Log Z minus its Gaussian part, -log|B|/2 + nu^T m / 2."""
+        """Log Z minus its Gaussian part, -log|B|/2 - alpha^T m / 2."""
 
     def implicit(self, belief: ExactBelief, labels: Labels) -> tuple[Array, Array] | None:
         """The pair (u, g) of the evidence's derivative in K, where the sites depend on K."""
@@ -83,7 +83,8 @@ class Scheme(ABC, Generic[Labels]):
 
     def log_z(self, belief: ExactBelief, labels: Labels) -> float:
         """The approximate log evidence."""
-        gauss = -0.5 * belief.log_det + 0.5 * float(belief.sites.nu @ belief.mean)
+        # With alpha, and not nu^T m / 2: nu is huge where numbers have small errors.
+        gauss = -0.5 * belief.log_det - 0.5 * float(belief.alpha @ belief.mean)
         return gauss + self.constants(belief, labels)
 
 
@@ -108,8 +109,7 @@ class Laplace(Scheme[Derivatives]):
         return float(labels.value.sum() - 0.5 * (belief.alpha @ belief.mean))
 
     def constants(self, belief: ExactBelief, labels: Derivatives) -> float:
-        m, w, nu = belief.mean, belief.sites.w, belief.sites.nu
-        return float((labels.value - (nu * m - 0.5 * w * m * m)).sum())
+        return float(labels.value.sum())
 
     def implicit(self, belief: ExactBelief, labels: Derivatives) -> tuple[Array, Array]:
         # v l''' / 2 as (w v) (l''' / w) / 2: nothing is divided by a vanishing w.
@@ -141,9 +141,7 @@ class Variational(Scheme[Expectations]):
         return Sites(w, labels.first + w * belief.mean)
 
     def constants(self, belief: ExactBelief, labels: Expectations) -> float:
-        m, v = belief.mean, belief.variance
-        w, nu = belief.sites.w, belief.sites.nu
-        return float((labels.value - nu * m + 0.5 * w * (m * m + v)).sum())
+        return float((labels.value + 0.5 * belief.sites.w * belief.variance).sum())
 
     def pull_likelihood(self, belief: ExactBelief, likelihood: Likelihood) -> Array:
         return likelihood.expectations_pullback(belief.mean, belief.variance)
@@ -175,10 +173,10 @@ class EP(Scheme[Cavity]):
     def ask(self, belief: ExactBelief | Marginals, likelihood: Likelihood) -> Cavity:
         copies = np.maximum(likelihood.weight, 1.0)
         # The site of a number with a normal error is the same whatever its cavity. With very small
-        # errors a cavity would have no digits left: it keeps its site.
-        share = np.where(likelihood.is_exact, 0.0, 1.0 / copies)
-        w, nu = belief.sites.w * share, belief.sites.nu * share
-        m, v = belief.mean, belief.variance
+        # errors a cavity would have no digits left: the mean stands for it.
+        exact = likelihood.is_exact
+        w, nu = (np.where(exact, 0.0, s / copies) for s in (belief.sites.w, belief.sites.nu))
+        m, v = belief.mean, np.where(exact, 0.0, belief.variance)
         shrink = np.maximum(1.0 - w * v, 1e-10)
         mean, variance = (m - v * nu) / shrink, v / shrink
         return Cavity(mean, variance, copies, likelihood.tilted(mean, variance))
@@ -194,7 +192,9 @@ class EP(Scheme[Cavity]):
         w, nu = belief.sites.w / copies, belief.sites.nu / copies
         grown = 1.0 + w * variance
         fit = (nu * nu * variance + 2.0 * nu * mean - w * mean * mean) / grown
-        return float((copies * (tilted.log_z + 0.5 * np.log(grown) - 0.5 * fit)).sum())
+        each = copies * (tilted.log_z + 0.5 * np.log(grown) - 0.5 * fit)
+        m, w, nu = belief.mean, belief.sites.w, belief.sites.nu
+        return float((each + nu * m - 0.5 * w * m * m).sum())
 
     def pull_likelihood(self, belief: ExactBelief, likelihood: Likelihood) -> Array:
         exact, other = (np.flatnonzero(likelihood.is_exact == kind) for kind in (True, False))
