@@ -12,8 +12,9 @@ next.
 # The reviews
 # -----------
 #
-# We make reviews up, so that we know the truth and nothing has to be downloaded. About one review in
-# five is ironic: "superb lamp, the cable melted, thanks a lot". It is a complaint in words of praise.
+# We make reviews up, so that we know the truth and nothing has to be downloaded. About one review
+# in five is ironic: "superb lamp, the cable melted, thanks a lot". It is a complaint in words of
+# praise.
 
 import textwrap
 
@@ -173,6 +174,10 @@ fig.tight_layout()
 plt.show()
 
 # %%
+# Plain reviews have their words in common with those that the machine labelled. There polyfid is
+# right more often than people's labels alone. On irony it is right a little less often, since the
+# machine misleads it somewhat. Over all kinds it gains.
+#
 # Which of its labels are wrong?
 # ------------------------------
 #
