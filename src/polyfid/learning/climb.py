@@ -37,9 +37,8 @@ FLAT = 0.05
 #: So it has where it ended by itself and a step of Newton's method would gain no more nats than
 #: this. Precise numbers tell some parameters so well that small errors of them have large slopes.
 LEFT = 1e-3
-#: Nor does a climb go on where a step gains less than this: relative to the cost, or in nats per
-#: ``tol`` where there are numbers, whose valleys are narrow and long.
-_NO_GAIN, _NO_GAIN_OF_NUMBERS = 1e-8, 0.1
+#: Nor does a climb go on where a step gains less than this, relative to the cost.
+_NO_GAIN = 1e-8
 #: Corrections between levels start this much smaller, in logarithms of their scale.
 _SMALLER_CORRECTION = 1.5
 
@@ -292,7 +291,7 @@ class _Climber:
             callback=watch,
             options={
                 "maxiter": max_iter,
-                "ftol": self._no_gain(price) * min(1.0, max(1.0, abs(price)) / unit),
+                "ftol": _NO_GAIN * min(1.0, max(1.0, abs(price)) / unit),
                 "gtol": _SLOPE * self.tol / unit,
                 "maxls": 30,
             },
@@ -305,12 +304,6 @@ class _Climber:
         if goal is not None and not converged and _arrived(result.x, -price, goal):
             converged, message = goal.converged, "arrived where another climb ended"
         return Climb(heat.start, result.x, -price, count, converged, message, failures, steepest)
-
-    def _no_gain(self, price: float) -> float:
-        """The gain of a last step, relative to a cost."""
-        has_numbers = bool(self.evidence.likelihood.is_number.any())
-        own = _NO_GAIN_OF_NUMBERS * self.tol / max(1.0, abs(price))
-        return own if has_numbers else _NO_GAIN
 
     def _left(self, result: Any) -> float:
         """What a step of Newton's method would gain, by the curvature that the climb has seen."""
