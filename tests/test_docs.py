@@ -31,10 +31,14 @@ SLOW = {
     "crowd_and_gold",
     "inducing_points",
     "label_noise",
+    "llm_and_people",
+    "million_labels",
+    "numeric_level",
     "structures",
     "study_progress",
     "three_classes",
     "what_to_buy",
+    "wrong_tool",
 }
 #: The page of each public package.
 PAGES = {
