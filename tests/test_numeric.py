@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process import kernels as sk
 from sklearn.metrics import log_loss
+from sklearn.model_selection import cross_validate
 
 from polyfid import (
     ArrayBlocks,
@@ -328,7 +329,7 @@ def test_baselines():
         model = kind(numeric_levels=NUMERIC).fit(X, y, fidelity=fidelity)
         alone = TrustedOnly().fit(*_experiments(X, y, fidelity))
         np.testing.assert_allclose(model.predict_proba(new), alone.predict_proba(new))
-    assert stacked.classes_.dtype == bool
+    assert stacked.classes_.tolist() == [0.0, 1.0]
 
 
 def test_the_folds_of_trusted_rows():
@@ -336,7 +337,17 @@ def test_the_folds_of_trusted_rows():
     for train, test in TrustedKFold(4).split(X, y, fidelity=fidelity):
         assert (np.asarray(fidelity)[test] == "experiment").all()
         model = fixed().fit(X[train], y[train], fidelity=fidelity[train])
-        assert model.predict(X[test]).dtype == bool
+        assert set(model.predict(X[test])) <= {0.0, 1.0}
+
+
+@pytest.mark.parametrize("labels", [(False, True), ("breaks", "holds")])
+def test_cross_validation_scores_trusted_rows(labels):
+    X, y, fidelity, _ = beam((40, 30), labels=labels)
+    found = cross_validate(
+        fixed(), X, y, cv=TrustedKFold(3, fidelity=fidelity), scoring="accuracy",
+        params={"fidelity": fidelity}, error_score="raise",
+    )  # fmt: skip
+    assert found["test_score"].mean() > 0.6
 
 
 def test_evaluation():
@@ -347,7 +358,7 @@ def test_evaluation():
     ours, alone = (result.scores[m]["log_loss"].value for m in ("polyfid", "trusted only"))
     assert ours < alone
     assert "pool" not in str(result)
-    assert result.classes == (False, True)
+    assert result.classes == (0.0, 1.0)
 
 
 def test_what_was_learnt_is_shown(learnt):
@@ -377,13 +388,14 @@ def test_probabilities_are_those_of_the_latent_function():
 
 def test_y_as_objects_floats_lists_and_series():
     X, y, fidelity, new = beam((30, 20))
-    assert y.dtype == object  # floats and booleans
+    assert y.dtype == float  # booleans are 0 and 1
     expected = fixed().fit(X, y, fidelity=fidelity).predict_proba(new)
-    for given in (y.astype(float), list(y), pd.Series(y)):
+    for given in (y.astype(object), list(y), pd.Series(y)):
         model = fixed().fit(X, given, fidelity=fidelity)
         np.testing.assert_array_equal(model.predict_proba(new), expected)
+    y = y.astype(object)
+    y[30:] = y[30:] > 0.5
     assert fixed().fit(X, y, fidelity=fidelity).classes_.dtype == bool
-    assert fixed().fit(X, y.astype(float), fidelity=fidelity).classes_.tolist() == [0.0, 1.0]
 
 
 def test_stacked_levels_keep_text_and_numbers_apart():
@@ -431,6 +443,7 @@ def test_wrong_parameters_are_refused(options, message):
 @pytest.mark.parametrize("bad", [np.nan, np.inf, None, "much", "3.5"])
 def test_numbers_must_be_numbers(bad):
     X, y, fidelity, _ = beam((10, 10))
+    y = y.astype(object)
     y[3] = bad
     with pytest.raises(ValueError, match=r"finite number .* 'simulation', .* in row 3"):
         fixed().fit(X, y, fidelity=fidelity)

@@ -49,7 +49,8 @@ def stack_levels(data: Mapping[Any, tuple[Any, Any]]) -> tuple[Any, NDArray[Any]
     -------
     X, y, fidelity
         X is a data frame if data frames came in. ``fidelity`` remembers the order of the levels.
-        y is an array of objects where some levels have floats and others text or booleans.
+        y is an array of objects where some levels have floats and others text. Booleans beside
+        floats become 0 and 1.
 
     Examples
     --------
@@ -88,7 +89,7 @@ def stack_levels(data: Mapping[Any, tuple[Any, Any]]) -> tuple[Any, NDArray[Any]
 def _stack_targets(ys: list[NDArray[Any]]) -> NDArray[Any]:
     """Classes of levels, or numbers of some: objects where they would turn into each other."""
     kinds = {y.dtype.kind for y in ys}
-    if "f" in kinds and kinds & set("OUSTb"):
+    if "f" in kinds and kinds & set("OUST"):
         return np.concatenate([y.astype(object) for y in ys])
     if len({kind in "OUST" for kind in kinds}) > 1:
         raise ValueError(
