@@ -297,8 +297,8 @@ def likely_wrong(
     >>> y[4] = True
     >>> model = MultiFidelityClassifier(1.0 * RBF()).fit(X, y, fidelity=fidelity)
     >>> wrong = likely_wrong(model, X, y, fidelity)
-    >>> wrong.rows[0], wrong.probability[0] > 0.5, wrong.expected[0]
-    (np.int64(4), np.True_, np.False_)
+    >>> int(wrong.rows[0]), bool(wrong.probability[0] > 0.5), bool(wrong.expected[0])
+    (4, True, False)
     """
     check_levels(model)
     X, fidelity, _ = split_fidelity(as_table(X), fidelity, model.fidelity_feature)

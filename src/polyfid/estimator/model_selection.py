@@ -238,8 +238,8 @@ class TrustedShuffleSplit(_TrustedSplitter):
     >>> from polyfid import TrustedShuffleSplit
     >>> splitter = TrustedShuffleSplit(1, fidelity=[0] * 14 + [1] * 10, random_state=0)
     >>> train, test = next(splitter.split(np.zeros((24, 1)), [0, 1] * 12))
-    >>> len(train), len(test), test.min() >= 14
-    (22, 2, np.True_)
+    >>> len(train), len(test), bool(test.min() >= 14)
+    (22, 2, True)
     """
 
     def __init__(

@@ -49,8 +49,8 @@ class FeasibilityDisplay(style.Display):
     >>> y = X[:, 0] > X[:, 1]
     >>> model = MultiFidelityClassifier(kernel=1.0 * RBF()).fit(X, y)
     >>> display = FeasibilityDisplay.from_estimator(model, X, y, grid_resolution=20)
-    >>> display.probability.shape, display.target
-    ((20, 20), np.True_)
+    >>> display.probability.shape, bool(display.target)
+    ((20, 20), True)
     """
 
     values: tuple[Array, ...]
