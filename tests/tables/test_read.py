@@ -257,7 +257,8 @@ def test_blocks_put_together_are_the_table(write, rows):
     path = write("x,y,z\n" + "".join(f"{k},{k},1\n" for k in range(6)) + "6.5,t,\n")
     blocks = list(iter_blocks(path, rows=rows))
     assert [len(b) for b in blocks[:-1]] == [rows] * (len(blocks) - 1)
-    assert {tuple(map(str, b.dtypes)) for b in blocks} == {("float64", "str", "float64")}
+    text = str(pd.Series(["t"]).dtype)  # pandas 2 and 3 differ
+    assert {tuple(map(str, b.dtypes)) for b in blocks} == {("float64", text, "float64")}
     pd.testing.assert_frame_equal(pd.concat(blocks), read_table(path))
 
 
