@@ -9,6 +9,7 @@ import pandas as pd
 from polyfid import datasets as built_in
 from polyfid.cli.models import make_classifier, n_jobs
 from polyfid.cli.options import Fitting
+from polyfid.tables import read_labelled
 
 FAST, LEVELS = "--kernel rbf --jobs 1", "--levels crowd,expert"
 
@@ -98,6 +99,6 @@ def test_little_work_is_done_by_one_process():
         (2, 1, 2, 2),
     ]:
         fitting = Fitting(jobs=jobs)
-        assert (
-            n_jobs(fitting, make_classifier(fitting), np.arange(300) % classes, fits) == processes
-        )
+        rows = pd.DataFrame({"x": np.arange(300.0), "label": np.arange(300) % classes})
+        table = read_labelled([rows.assign(fidelity="expert")])
+        assert n_jobs(fitting, make_classifier(fitting), table, fits) == processes

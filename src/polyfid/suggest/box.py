@@ -57,7 +57,7 @@ class Box:
         """Scrambled Sobol points: random, and more even than independent ones."""
         with warnings.catch_warnings():  # numbers of points that are no powers of two will do
             warnings.simplefilter("ignore", UserWarning)
-            unit = qmc.Sobol(len(self.names), seed=seed).random(n)
+            unit = qmc.Sobol(len(self.names), seed=np.random.default_rng(seed)).random(n)
         return self.named(self._placed(unit))
 
     def named(self, x: Array) -> NamedRows:
