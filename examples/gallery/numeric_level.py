@@ -8,7 +8,7 @@ A simulator says by how many millimetres a beam bends, an experiment says only w
 
 # %%
 # The simulator knows how thickness, load and span bend a beam, but neither how far off it is nor at
-# which deflection a real beam breaks. There are 100 simulations and 30 experiments.
+# which deflection a real beam breaks. There are 60 simulations and 30 experiments.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -31,7 +31,7 @@ def breaks(X):
     return deflection(X) * (1.25 - 0.25 * X[:, 0]) > 3.5
 
 
-X_sim, X_exp, X_new = (rng.uniform(low, high, (n, 3)) for n in (100, 30, 2000))
+X_sim, X_exp, X_new = (rng.uniform(low, high, (n, 3)) for n in (60, 30, 2000))
 experiments = X_exp, np.where(breaks(X_exp), "broke", "held")
 X, y, fidelity = stack_levels({"simulation": (X_sim, deflection(X_sim)), "experiment": experiments})
 model = MultiFidelityClassifier(numeric_levels=["simulation"], random_state=0)
@@ -57,7 +57,8 @@ print(f"deflection: {mean[0]:.2f} ± {sd[0]:.2f} mm")
 
 # %%
 # On the left the deflection as the model has learnt it, on the right the probability that a beam
-# breaks, both for a span of 1. The dashed line is the truth.
+# breaks, both for a span of 1. The dashed line is the truth. Points are of all spans, so that some
+# seem to be on the wrong side.
 
 axes = [np.linspace(low[j], high[j], 60) for j in (0, 1)]
 grid = np.column_stack([*(g.ravel() for g in np.meshgrid(*axes)), np.ones(3600)])
