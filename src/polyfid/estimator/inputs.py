@@ -230,12 +230,11 @@ def read_targets(
     entries[:] = column if isinstance(column, list | tuple) else column.tolist()
     is_number = np.isin(level, numeric)
     value = np.full(len(level), np.nan)
-    is_text = np.array([isinstance(v, str) for v in entries])
-    with suppress(TypeError, ValueError):
-        value[is_number & ~is_text] = entries[is_number & ~is_text].astype(float)
+    with suppress(TypeError, ValueError):  # text too: clusters turn columns of both kinds into it
+        value[is_number] = entries[is_number].astype(float)
     for row in np.flatnonzero(is_number & ~np.isfinite(value)):
         with suppress(TypeError, ValueError):
-            value[row] = np.nan if is_text[row] else float(entries[row])
+            value[row] = float(entries[row])
         if not np.isfinite(value[row]):
             raise ValueError(
                 f"y must hold a finite number in every row of level {levels[level[row]]!r}, which "
