@@ -22,7 +22,7 @@ from polyfid.estimator.fitted import (
     posterior_needed,
     random_numbers,
 )
-from polyfid.estimator.inputs import Columns, FitInfo, read_rows
+from polyfid.estimator.inputs import Columns, FitInfo, numbers_by_level, read_rows
 from polyfid.estimator.summary import (
     ClassifierState,
     FitReport,
@@ -415,8 +415,7 @@ class MultiFidelityClassifier(LatentClassifier):
     ) -> Self:
         """Learn from rows that are not in memory, after their survey."""
         coding, numeric = survey.coding, read_numeric(self.numeric_levels, survey.coding.levels)
-        rows_of = enumerate(survey.numbers.tolist())
-        numbers = tuple(n if t in numeric else None for t, n in rows_of) if numeric else ()
+        numbers = numbers_by_level(survey.numbers, numeric)
         info = FitInfo.of(columns, coding.classes, coding.levels, survey.counts, numbers=numbers)
         run = self._run(info, rng, callback)
         if checkpoint is not None:

@@ -145,14 +145,20 @@ def read_rows(
     codes[labelled] = code
     counts = np.zeros((len(block.levels), len(classes)), dtype=np.intp)
     np.add.at(counts, (level[labelled], code), 1)
-    rows_of = np.bincount(level, minlength=len(block.levels)).tolist()
-    numbers = tuple(n if t in numeric else None for t, n in enumerate(rows_of)) if numeric else ()
+    numbers = numbers_by_level(np.bincount(level, minlength=len(block.levels)), numeric)
     info = FitInfo.of(columns, classes, block.levels, counts, annotators, column, numbers)
     info = replace(info, labelled=np.unique(hash_pairs(block.x[there], level)))
     unknown = unknown_trust(fidelity, len(block.x), block.levels)
     if unknown is not None:
         info = replace(info, notes=(unknown, *info.notes))
     return Rows.of(block.x[there], level, codes, weight[there], group[there], value), info
+
+
+def numbers_by_level(rows: Indices, numeric: Sequence[int]) -> tuple[int | None, ...]:
+    """Of rows by level those of numeric levels, None for others; empty if none is numeric."""
+    if not numeric:
+        return ()
+    return tuple(n if t in numeric else None for t, n in enumerate(rows.tolist()))
 
 
 def hash_pairs(x: Array, level: Indices) -> NDArray[np.uint64]:

@@ -201,7 +201,7 @@ class EP(Scheme[Cavity]):
         labels = self.ask(belief, likelihood)
         mean, variance, copies = (v[other] for v in labels[:3])
         slope = likelihood.take(other).tilted_pullback(mean, variance, copies)
-        # Rows that kept their sites in the cavity: of them the bound on the evidence is exact.
+        # Of rows that are their own sites the bound on the evidence is exact.
         mean, variance = belief.mean[exact], belief.variance[exact]
         return slope + likelihood.take(exact).expectations_pullback(mean, variance)
 

@@ -23,7 +23,7 @@ from polyfid.model.numbers import (
     NumberScale,
     Student,
 )
-from polyfid.model.prior import RhoPrior
+from polyfid.model.prior import Autoregressive, RhoPrior
 from polyfid.rows import Rows
 from polyfid.text import bytes_in_words
 
@@ -117,14 +117,11 @@ class Options:
         return self.optimise and self.weak_prior and not given
 
     @property
-    def mixed_steps(self) -> NDArray[np.bool_]:
-        """Which steps between levels are from numbers to classes or back, (n_levels - 1,)."""
+    def rho_prior(self) -> RhoPrior:
+        """Mean and spread of rho; between numbers and classes either sign is as plausible."""
         is_numeric = np.isin(np.arange(self.n_levels), self.numeric)
-        return np.asarray(is_numeric[1:] != is_numeric[:-1])
-
-    def plausible_rho(self, mean: float, sd: float) -> RhoPrior:
-        """A prior on rho of all steps; between numbers and classes either sign is as plausible."""
-        mixed = self.mixed_steps
+        mixed = is_numeric[1:] != is_numeric[:-1]
+        mean, sd = Autoregressive.rho_prior
         if not mixed.any():
             return mean, sd
         of_steps = np.where(mixed, 0.0, mean), np.where(mixed, RHO_OF_NUMBERS, sd)

@@ -83,8 +83,7 @@ def make_prior(options: Options, n_features: int) -> Prior:
         weights = np.eye(options.n_levels, len(kernels))
         weights[:, 0] = 1.0
         return Coregional(kernels, weights)  # type: ignore[arg-type]
-    plausible = options.plausible_rho(1.0, 0.75)
-    return Autoregressive(kernels, options.rho, options.rho_bounds, plausible)
+    return Autoregressive(kernels, options.rho, options.rho_bounds, options.rho_prior)
 
 
 @dataclass(frozen=True)
